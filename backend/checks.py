@@ -1,0 +1,65 @@
+"""What must hold between settings, checked at every start (`manage.py check`, and each worker)."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connection
+from django.db.utils import DatabaseError
+
+PGVECTOR_WANTED = (0, 8, 4)
+
+
+@register()
+def leases_outlast_their_heartbeat(**_: Any) -> list[CheckMessage]:
+    """A lease is renewed at least twice before it ends, else a busy worker loses work it is doing."""
+    if settings.SLICE_HEARTBEAT_SECONDS * 2 > settings.SLICE_LEASE_SECONDS:
+        return [
+            Error(
+                "TOUCHSTONE_HEARTBEAT_SECONDS must be at most half of TOUCHSTONE_LEASE_SECONDS.",
+                hint="Leave it out: the default is a third of the lease.",
+                id="touchstone.E001",
+            )
+        ]
+    return []
+
+
+@register()
+def doorbells_outlive_the_tasks(**_: Any) -> list[CheckMessage]:
+    """The broker hands a message out again only after its task must have ended."""
+    timeout = settings.CELERY_BROKER_TRANSPORT_OPTIONS["visibility_timeout"]
+    if timeout < 2 * settings.CELERY_TASK_TIME_LIMIT:
+        return [Error("visibility_timeout must be above twice the task's time limit.", id="touchstone.E002")]
+    return []
+
+
+@register()
+def provider_calls_end_within_a_slice(**_: Any) -> list[CheckMessage]:
+    if settings.PROVIDER_TIMEOUT_SECONDS >= settings.SLICE_DEADLINE_SECONDS:
+        return [
+            Error(
+                "TOUCHSTONE_PROVIDER_TIMEOUT_SECONDS must be below TOUCHSTONE_SLICE_DEADLINE_SECONDS.",
+                id="touchstone.E003",
+            )
+        ]
+    return []
+
+
+@register(Tags.database)
+def pgvector_is_recent(databases: Any = None, **_: Any) -> list[CheckMessage]:
+    if not databases:
+        return []
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+            row = cursor.fetchone()
+    except DatabaseError as error:
+        return [Error(f"The database does not answer: {error}", id="touchstone.E004")]
+    if row and tuple(int(part) for part in row[0].split(".")) < PGVECTOR_WANTED:
+        return [
+            Warning(
+                f"pgvector {row[0]} has known faults in its HNSW index; 0.8.4 or newer is advised.",
+                id="touchstone.W001",
+            )
+        ]
+    return []

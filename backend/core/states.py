@@ -1,0 +1,97 @@
+"""The states of evaluations, runs, slices, documents and indexes, and which may follow which."""
+
+from enum import StrEnum
+
+
+class EvaluationState(StrEnum):
+    QUEUED = "queued"
+    PREPARING = "preparing"
+    RUNNING = "running"
+    AGGREGATING = "aggregating"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
+
+
+class RunState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    SCORED = "scored"
+    UNAVAILABLE = "unavailable"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class SliceState(StrEnum):
+    """`pending` waits for a place, `queued` has a doorbell out, `leased` is being worked on; the rest are ends."""
+
+    PENDING = "pending"
+    QUEUED = "queued"
+    LEASED = "leased"
+    DONE = "done"
+    SPLIT = "split"
+    GIVEN_UP = "given_up"
+    CANCELLED = "cancelled"
+
+
+class SliceKind(StrEnum):
+    PREPARE = "prepare"
+    EMBED = "embed"
+    SEARCH = "search"
+    RERANK = "rerank"
+    ANSWER = "answer"
+    AGGREGATE = "aggregate"
+    INGEST = "ingest"
+    JOB = "job"
+
+
+class Lane(StrEnum):
+    """Which workers take it. Also the name of the Celery queue."""
+
+    CONTROL = "control"
+    SEARCH = "search"
+    PROVIDER = "provider"
+
+
+class DocumentState(StrEnum):
+    PENDING = "pending"
+    INDEXED = "indexed"
+    FAILED = "failed"
+
+
+class IndexState(StrEnum):
+    BUILDING = "building"
+    READY = "ready"
+    FAILED = "failed"
+    RETIRED = "retired"
+
+
+class IngestionState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+EVALUATION_MOVES: dict[EvaluationState, frozenset[EvaluationState]] = {
+    EvaluationState.QUEUED: frozenset({EvaluationState.PREPARING, EvaluationState.CANCELLING, EvaluationState.FAILED}),
+    EvaluationState.PREPARING: frozenset({EvaluationState.RUNNING, EvaluationState.CANCELLING, EvaluationState.FAILED}),
+    EvaluationState.RUNNING: frozenset(
+        {EvaluationState.AGGREGATING, EvaluationState.CANCELLING, EvaluationState.FAILED}
+    ),
+    EvaluationState.AGGREGATING: frozenset(
+        {EvaluationState.COMPLETED, EvaluationState.FAILED, EvaluationState.RUNNING}
+    ),
+    EvaluationState.CANCELLING: frozenset({EvaluationState.CANCELLED, EvaluationState.FAILED}),
+    EvaluationState.COMPLETED: frozenset({EvaluationState.QUEUED}),
+    EvaluationState.FAILED: frozenset({EvaluationState.QUEUED}),
+    EvaluationState.CANCELLED: frozenset({EvaluationState.QUEUED}),
+}
+
+TERMINAL = frozenset({EvaluationState.COMPLETED, EvaluationState.FAILED, EvaluationState.CANCELLED})
+OPEN_EVALUATIONS = frozenset(EvaluationState) - TERMINAL
+WORKING = frozenset({EvaluationState.PREPARING, EvaluationState.RUNNING})
+OPEN_SLICES = frozenset({SliceState.PENDING, SliceState.QUEUED, SliceState.LEASED})
+OPEN_INGESTIONS = frozenset({IngestionState.QUEUED, IngestionState.RUNNING})

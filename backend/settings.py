@@ -1,0 +1,197 @@
+"""All settings, from the environment. Every variable stands in .env.example, which a test compares with this file."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from backend import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+HOME = Path(env.text("TOUCHSTONE_HOME", ".touchstone")).absolute()
+
+DEBUG = env.flag("TOUCHSTONE_DEBUG")
+_key_file = HOME / "secret_key"
+# Without a configured key each process makes its own: good enough for one command, and `up` keeps one in its home.
+SECRET_KEY = env.text("TOUCHSTONE_SECRET_KEY") or (
+    _key_file.read_text().strip()
+    if _key_file.is_file() and os.access(_key_file, os.R_OK)
+    else secrets.token_urlsafe(48)
+)
+ALLOWED_HOSTS = env.words("TOUCHSTONE_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.words("TOUCHSTONE_ORIGINS")
+SECURE_SSL_REDIRECT = False
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.flag("TOUCHSTONE_HTTPS")
+SECURE_HSTS_SECONDS = 31_536_000 if env.flag("TOUCHSTONE_HTTPS") else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("TOUCHSTONE_HTTPS") else None
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "backend",
+    "console",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "api.urls"
+WSGI_APPLICATION = "api.wsgi.application"
+APPEND_SLASH = False
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+            ]
+        },
+    }
+]
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = True
+LOGIN_URL = "/login"
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+DATABASE_URL = env.text("DATABASE_URL", "postgresql://postgres@localhost/touchstone")
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
+        **env.database(DATABASE_URL),
+        # Reused over tasks and requests, and checked before use: survives a restart of PostgreSQL.
+        "CONN_MAX_AGE": 600,
+        "CONN_HEALTH_CHECKS": True,
+    }
+}
+# Prepared statements stay off: a cached generic plan silently turned an exact search into an approximate one.
+DATABASES["default"]["OPTIONS"].setdefault("prepare_threshold", None)
+# What session settings the connections begin with, unless the address already says.
+DATABASES["default"]["OPTIONS"].setdefault(
+    "options", "-c idle_in_transaction_session_timeout=120s -c lock_timeout=15s -c timezone=UTC"
+)
+
+REDIS_URL = env.text("REDIS_URL", "redis://localhost:6379/0")
+
+# ---- the run engine
+SLICE_LEASE_SECONDS = env.number("TOUCHSTONE_LEASE_SECONDS", 30, low=1)
+SLICE_HEARTBEAT_SECONDS = env.number("TOUCHSTONE_HEARTBEAT_SECONDS", SLICE_LEASE_SECONDS / 3, low=0.1)
+SLICE_DEADLINE_SECONDS = env.number("TOUCHSTONE_SLICE_DEADLINE_SECONDS", 600, low=1)
+DOORBELL_LOST_SECONDS = env.number("TOUCHSTONE_DOORBELL_LOST_SECONDS", 60, low=1)
+TICK_SECONDS = env.number("TOUCHSTONE_TICK_SECONDS", 5, low=0.2)
+EVALUATION_DEADLINE_SECONDS = env.number("TOUCHSTONE_EVALUATION_DEADLINE_SECONDS", 86_400, low=1)
+EVALUATION_WINDOW = env.whole("TOUCHSTONE_EVALUATION_WINDOW", 400, low=1)
+SEARCH_SLOTS = env.whole("TOUCHSTONE_SEARCH_SLOTS", os.cpu_count() or 2, low=1)
+PROVIDER_SLOTS = env.whole("TOUCHSTONE_PROVIDER_SLOTS", 32, low=1)
+PROVIDER_TIMEOUT_SECONDS = env.number("TOUCHSTONE_PROVIDER_TIMEOUT_SECONDS", 60, low=0.1)
+PROVIDER_STALL_SECONDS = env.number("TOUCHSTONE_PROVIDER_STALL_SECONDS", 120, low=0)
+PROVIDER_PROBE_SECONDS = env.number("TOUCHSTONE_PROVIDER_PROBE_SECONDS", 10, low=0.1)
+MAX_QUESTIONS = env.whole("TOUCHSTONE_MAX_QUESTIONS", 100_000, low=1)
+MAX_SET_BYTES = env.whole("TOUCHSTONE_MAX_SET_BYTES", 50 * 1024 * 1024, low=1)
+MAX_DOCUMENT_BYTES = env.whole("TOUCHSTONE_MAX_DOCUMENT_BYTES", 50 * 1024 * 1024, low=1)
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_SET_BYTES + 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FILES = 2000
+CACHE_DIR = Path(env.text("TOUCHSTONE_CACHE_DIR", str(HOME / "cache")))
+
+# ---- what searches use when nothing else says
+RERANKER = env.text("TOUCHSTONE_RERANKER", "local")
+EMBEDDER = env.text("TOUCHSTONE_EMBEDDER", "local")
+FTS_LANGUAGE = env.text("TOUCHSTONE_FTS_LANGUAGE", "simple")
+LLM = env.text("TOUCHSTONE_LLM")
+
+# ---- Celery: the broker carries doorbells, nothing else (docs/architecture.md)
+CELERY_BROKER_URL = env.redis_for_celery(REDIS_URL)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_SOFT_TIME_LIMIT = int(SLICE_DEADLINE_SECONDS) + 60
+CELERY_TASK_TIME_LIMIT = int(SLICE_DEADLINE_SECONDS) + 120
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
+    "visibility_timeout": 2 * CELERY_TASK_TIME_LIMIT + 60,
+    "unacked_restore_interval": 10,
+    "unacked_restore_throttle": 1,
+    "socket_timeout": 15,
+    "socket_connect_timeout": 3,
+    "health_check_interval": 25,
+    "global_keyprefix": "touchstone:",
+}
+if not CELERY_BROKER_URL.startswith("redis+socket"):
+    CELERY_BROKER_TRANSPORT_OPTIONS["socket_keepalive"] = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_TASK_SEND_SENT_EVENT = False
+CELERY_WORKER_MAX_MEMORY_PER_CHILD = 1_500_000
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"
+CELERY_ENABLE_UTC = True
+# Undocumented, and what keeps one database connection per process (docs/decisions/0004): closed only when it is dead.
+CELERY_DB_REUSE_MAX = 1_000_000
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["api.auth.TokenAuthentication", "api.auth.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["api.auth.HasScope"],
+    "DEFAULT_PAGINATION_CLASS": "api.paging.CursorPagination",
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "api.errors.handle",
+    "UNAUTHENTICATED_USER": None,
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Touchstone",
+    "DESCRIPTION": "Measures how well a retrieval system finds the passages that answer people's questions.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+}
+
+LOG_LEVEL = env.text("TOUCHSTONE_LOG_LEVEL", "INFO")
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "json": {
+            "()": "structlog.stdlib.ProcessorFormatter",
+            "processors": "ext://backend.logs.PROCESSORS",
+            "foreign_pre_chain": "ext://backend.logs.PRE_CHAIN",
+        }
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        "touchstone": {"level": LOG_LEVEL},
+        "celery": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+    },
+}

@@ -1,0 +1,7 @@
+"""The server-rendered pages."""
+
+from django.apps import AppConfig
+
+
+class ConsoleConfig(AppConfig):
+    name = "console"
