@@ -135,7 +135,9 @@ def _account(base: Path) -> Account:
 
 
 def _root_base(home: Path, *, account: Account) -> Path:
-    base = _ROOT_BASE / _short_hash(home)
+    names = (f"{_short_hash(home)}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
+    # Data already there belongs to a home that was deleted: whoever deletes a home expects an empty one next.
+    base = next(_ROOT_BASE / name for name in names if not (_ROOT_BASE / name / "postgres").exists())
     try:
         for folder in (_ROOT_BASE, base):
             if not folder.is_dir():
