@@ -3,7 +3,8 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import Warning as CheckWarning
 from django.db import connection
 from django.db.utils import DatabaseError
 
@@ -57,7 +58,7 @@ def pgvector_is_recent(databases: Any = None, **_: Any) -> list[CheckMessage]:
         return [Error(f"The database does not answer: {error}", id="touchstone.E004")]
     if row and tuple(int(part) for part in row[0].split(".")) < PGVECTOR_WANTED:
         return [
-            Warning(
+            CheckWarning(
                 f"pgvector {row[0]} has known faults in its HNSW index; 0.8.4 or newer is advised.",
                 id="touchstone.W001",
             )

@@ -131,7 +131,6 @@ class Index(models.Model):
     n_documents = models.PositiveIntegerField(default=0)
     n_chunks = models.PositiveIntegerField(default=0)
     n_chunks_truncated = models.PositiveIntegerField(default=0)
-    corpus_fingerprint = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ready_at = models.DateTimeField(null=True, blank=True)
 
