@@ -123,7 +123,9 @@ def read_alternative(value: Any, *, place: Place, sources: Sources, notes: Notes
     before = notes.n_faults
     hint = ""
     for name in value:
-        if name not in _ALTERNATIVE_FIELDS:
+        if name == "grade":
+            notes.invalid("the grade belongs beside `any_of`, not inside an alternative", place=place / name)
+        elif name not in _ALTERNATIVE_FIELDS:
             hint = _unknown(name, place=place, notes=notes) or hint
     texts = {
         name: read_label(value[name], place=place / name, notes=notes)
@@ -143,7 +145,7 @@ def read_alternative(value: Any, *, place: Place, sources: Sources, notes: Notes
     if value.get("passage") is not None:
         passage = read_id(value["passage"], place=place / "passage", notes=notes)
     contents: tuple[str, ...] = ()
-    if "content_contains" in value:
+    if value.get("content_contains") is not None:
         contents = _contents(value["content_contains"], place=place / "content_contains", notes=notes)
     if notes.n_faults > before:
         return None

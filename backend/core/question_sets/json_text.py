@@ -83,7 +83,8 @@ class Part:
 
 
 def walk(text: str, *, arrays: frozenset[str]) -> Iterator[Part]:
-    """The elements of a top array, or the fields of a top object, those named in `arrays` element by element.
+    """The elements of a top array, or the fields of a top object; those named in `arrays` come as an empty list
+    and then element by element.
 
     Raises BadJson where the text stops being JSON; what came before has been yielded by then.
     """
@@ -127,6 +128,7 @@ def _fields(text: str, position: int, *, arrays: frozenset[str]) -> Generator[Pa
             raise BadJson("expected `:` after a field name", position=colon)
         start = skip_white(text, colon + 1)
         if name in arrays and text[start : start + 1] == "[":
+            yield Part(name, [], start, is_element=False)
             end = yield from _elements(text, start, field=name)
         else:
             value, end = read_value(text, start)
