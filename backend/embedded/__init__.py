@@ -3,6 +3,15 @@
 from backend.embedded.errors import AlreadyRunningError, EmbeddedError
 from backend.embedded.paths import home_from
 from backend.embedded.state import Services
-from backend.embedded.supervisor import Supervisor, attach, start
+from backend.embedded.supervisor import Supervisor, attach, configured, start
 
-__all__ = ["AlreadyRunningError", "EmbeddedError", "Services", "Supervisor", "attach", "home_from", "start"]
+__all__ = [
+    "AlreadyRunningError",
+    "EmbeddedError",
+    "Services",
+    "Supervisor",
+    "attach",
+    "configured",
+    "home_from",
+    "start",
+]

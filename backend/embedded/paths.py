@@ -64,6 +64,10 @@ def token_file(home: Path) -> Path:
     return home / "token"
 
 
+def secret_key_file(home: Path) -> Path:
+    return home / "secret_key"
+
+
 def make_home(home: Path) -> Path:
     """Make the home and its logs. An existing folder keeps its mode: it may be shared on purpose."""
     # Root's services run as another user, who must pass through; everything inside is closed by its own mode.

@@ -102,7 +102,7 @@ def start(
     with contextlib.ExitStack() as undo:
         undo.callback(lock.close)
         state.forget(home)
-        database_url, redis_url = environment.get("DATABASE_URL", ""), environment.get("REDIS_URL", "")
+        database_url, redis_url = configured(environment, "DATABASE_URL"), configured(environment, "REDIS_URL")
         running: list[Service] = []
         run_folder = ""
         if (postgres and not database_url) or (broker and not redis_url):
@@ -121,6 +121,17 @@ def start(
         state.write(home, now)
         undo.pop_all()
     return Supervisor(home=home, lock=lock, running=running, state_now=now)
+
+
+def configured(environment: Mapping[str, str], name: str) -> str:
+    """The address that somebody set, also by a file that `NAME_FILE` names; "" for none."""
+    file = environment.get(f"{name}_FILE")
+    if not file:
+        return environment.get(name, "")
+    try:
+        return Path(file).read_text().strip()
+    except OSError as error:
+        raise EmbeddedError(f"{name}_FILE names {file}, which cannot be read: {error.strerror}") from error
 
 
 def attach(home: Path) -> Services | None:
