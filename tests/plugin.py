@@ -1,0 +1,46 @@
+"""Starts PostgreSQL and the broker for the test session, before Django reads its settings.
+
+Named with `-p` in pyproject.toml. With DATABASE_URL and REDIS_URL set, those are used instead; a run of only
+`tests/unit` starts nothing.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from backend import embedded
+
+_running: list[tuple[embedded.Supervisor, Path]] = []
+
+
+def _only_unit_tests(arguments: list[str]) -> bool:
+    paths = [
+        argument for argument in arguments if not argument.startswith("-") and Path(argument.split("::")[0]).exists()
+    ]
+    return bool(paths) and all("tests/unit" in path.replace(os.sep, "/") for path in paths)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
+    home = Path(tempfile.mkdtemp(prefix="touchstone-tests-"))
+    os.environ["TOUCHSTONE_HOME"] = str(home)
+    if _only_unit_tests(args):
+        _running.append((None, home))  # type: ignore[arg-type]
+        return
+    supervisor = embedded.start(home, postgres="DATABASE_URL" not in os.environ, broker="REDIS_URL" not in os.environ)
+    _running.append((supervisor, home))
+    if supervisor.services.database_url:
+        os.environ.setdefault("DATABASE_URL", supervisor.services.database_url)
+    if supervisor.services.redis_url:
+        os.environ.setdefault("REDIS_URL", supervisor.services.redis_url)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    while _running:
+        supervisor, home = _running.pop()
+        if supervisor is not None:
+            supervisor.stop()
+        shutil.rmtree(home, ignore_errors=True)
