@@ -24,7 +24,7 @@ _ZERO_WIDTH = re.compile("[\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u
 # Each begins with the hyphen itself, which a scan finds fast, and only then looks at the letter before it.
 _HYPHENATED_ASCII = re.compile("-(?<=[a-z]-)[ \t]*[\n\r\x0b\x0c]\\s*(?=[a-z])")
 _HYPHENATED = re.compile(
-    "[-\u2010\u00ad](?<=[^\\W\\d_].)[-\u2010\u00ad]?[^\\S\n\r\x0b\x0c\x85\u2028\u2029]*"
+    "[-\u2010\u00ad](?<=[^\\W\\d_].)(?:(?<=\u00ad)[-\u2010])?[^\\S\n\r\x0b\x0c\x85\u2028\u2029]*"
     "[\n\r\x0b\x0c\x85\u2028\u2029]\\s*(?=[^\\W\\d_])"
 )
 
