@@ -68,7 +68,7 @@ def from_status(
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Seconds asked for by `retry-after-ms` or `Retry-After` (seconds or an HTTP date); None when absent or senseless."""
+    """Seconds asked for by `retry-after-ms` or `Retry-After` (seconds or HTTP date); None when absent or senseless."""
     lowered = {key.lower(): value for key, value in headers.items()}
     milliseconds = _number(lowered.get("retry-after-ms", ""))
     if milliseconds is not None:

@@ -58,9 +58,9 @@ class ProviderSettings:
             model_folder=Path(env.get("TOUCHSTONE_MODELS") or home / "models").expanduser().absolute(),
             extra_model_folders=tuple(Path(f).expanduser().absolute() for f in folders if f),
             offline=(env.get("TOUCHSTONE_OFFLINE") or "").lower() in {"1", "true", "yes", "on"},
-            cohere_key=env.get("CO_API_KEY") or env.get("COHERE_API_KEY") or "",
+            cohere_key=(env.get("CO_API_KEY") or env.get("COHERE_API_KEY") or "").strip(),
             cohere_url=(env.get("TOUCHSTONE_COHERE_URL") or "https://api.cohere.com").rstrip("/"),
-            openai_key=env.get("OPENAI_API_KEY") or "",
+            openai_key=(env.get("OPENAI_API_KEY") or "").strip(),
             openai_url=(env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1").rstrip("/"),
             http_rerankers=_http_rerankers(env),
             query_prefix=env.get("TOUCHSTONE_QUERY_PREFIX"),
@@ -123,7 +123,7 @@ def _http_rerankers(env: Mapping[str, str]) -> tuple[HttpRerankerSettings, ...]:
                 url=env[variable].rstrip("/"),
                 shape=(env.get(f"{stem}_SHAPE") or "tei").lower(),
                 model=env.get(f"{stem}_MODEL") or "",
-                key=env.get(f"{stem}_KEY") or "",
+                key=(env.get(f"{stem}_KEY") or "").strip(),
                 batch_size=int(batch) if batch else None,
             )
         )

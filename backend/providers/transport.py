@@ -14,7 +14,6 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-import certifi
 import httpcore
 import httpx
 
@@ -33,16 +32,17 @@ def post_json(
 
     Raises ProviderError for everything else. The caller still checks the shape: a 200 promises nothing.
     """
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    deadline = time.monotonic() + timeout
     if timeout <= 0:
         raise _timed_out()
+    if not (key.isascii() and key.isprintable()):
+        raise ProviderError(ProviderFault.AUTH, f"{who}: the key holds characters that no key can hold.")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         response = client().post(
             url,
             content=json.dumps(payload, ensure_ascii=False, allow_nan=False).encode(),
             headers={"Content-Type": "application/json", **headers},
-            timeout=httpx.Timeout(max(0.001, deadline - time.monotonic()), connect=connect_timeout),
+            timeout=httpx.Timeout(timeout, connect=connect_timeout),
         )
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise ProviderError(ProviderFault.NOT_CONFIGURED, f"{who}: {error}") from error
@@ -98,9 +98,8 @@ class _DeadlineTransport(httpx.BaseTransport):
     """A connection pool whose reads share the call's deadline: the request's `read` timeout, taken as a total."""
 
     def __init__(self) -> None:
-        context = ssl.create_default_context(cafile=certifi.where())
         self._pool = httpcore.ConnectionPool(
-            ssl_context=context,
+            ssl_context=httpcore.default_ssl_context(),
             max_connections=200,
             max_keepalive_connections=64,
             keepalive_expiry=15.0,
