@@ -1,0 +1,207 @@
+"""Slices: claimed, renewed and committed by conditional updates that carry the holder's token (fencing).
+
+A late copy of a message, a zombie worker or a second claim changes nothing: each write checks delivery or token.
+All times are the database's.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from backend.core.states import Lane, SliceKind, SliceState
+from backend.models import Slice
+
+# An owner in these states lets a slice of this kind be worked on.
+_WORKING = ("preparing", "running")
+_ALLOWED: dict[SliceKind, tuple[str, ...]] = {
+    SliceKind.PREPARE: ("queued", "preparing"),
+    SliceKind.EMBED: _WORKING,
+    SliceKind.SEARCH: _WORKING,
+    SliceKind.RERANK: _WORKING,
+    SliceKind.ANSWER: _WORKING,
+    SliceKind.AGGREGATE: ("aggregating", "cancelling"),
+    SliceKind.INGEST: ("queued", "running"),
+}
+_OWNER_ALLOWS = """
+    (s.evaluation_id IS NOT NULL AND EXISTS (
+        SELECT 1 FROM backend_evaluation e
+        WHERE e.id = s.evaluation_id AND e.epoch = s.epoch AND e.state = ANY(%(states)s)))
+    OR (s.ingestion_id IS NOT NULL AND EXISTS (
+        SELECT 1 FROM backend_ingestion i WHERE i.id = s.ingestion_id AND i.state = ANY(%(states)s)))
+"""
+
+
+class LeaseLostError(Exception):
+    """The slice is somebody else's now, or its owner was cancelled: stop, write nothing."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Lease:
+    """A claimed slice. `lost` is set by the heartbeat; `deadline` is in seconds of time.monotonic()."""
+
+    slice_id: UUID
+    token: UUID
+    kind: SliceKind
+    lane: Lane
+    workspace_id: UUID
+    evaluation_id: UUID | None
+    ingestion_id: UUID | None
+    epoch: int
+    items: tuple[int, ...]
+    reranker: str
+    pool: str
+    tries: int
+    quarantined: bool
+    payload: dict[str, Any]
+    deadline: float
+    lost: threading.Event = field(default_factory=threading.Event)
+
+    def check(self) -> None:
+        """Raises LeaseLostError when the heartbeat found the lease taken away, or the slice's time is up."""
+        if self.lost.is_set() or time.monotonic() > self.deadline:
+            raise LeaseLostError(str(self.slice_id))
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
+
+
+def claim(slice_id: UUID, *, delivery: int) -> Lease | None:
+    """`queued` to `leased`, if this is the delivery that was handed out last and the owner still wants it.
+
+    None: an old or doubled message, or a cancelled owner; nothing was written.
+    """
+    token = uuid4()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT kind FROM backend_slice WHERE id = %s", [slice_id])
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        kind = SliceKind(row[0])
+        cursor.execute(
+            f"""
+            UPDATE backend_slice s
+            SET state = 'leased', token = %(token)s, lease_until = now() + make_interval(secs => %(lease)s),
+                deadline_at = now() + make_interval(secs => %(deadline)s)
+            WHERE s.id = %(id)s AND s.state = 'queued' AND s.delivery = %(delivery)s AND ({_OWNER_ALLOWS})
+            RETURNING s.lane, s.workspace_id, s.evaluation_id, s.ingestion_id, s.epoch, s.items, s.reranker, s.pool,
+                      s.tries, s.quarantined
+            """,  # noqa: S608  constants only
+            {
+                "token": token,
+                "lease": settings.SLICE_LEASE_SECONDS,
+                "deadline": settings.SLICE_DEADLINE_SECONDS,
+                "id": slice_id,
+                "delivery": delivery,
+                "states": list(_ALLOWED.get(kind, ())),
+            },
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    payload = Slice.objects.values_list("payload", flat=True).get(id=slice_id)
+    return Lease(
+        slice_id=slice_id,
+        token=token,
+        kind=kind,
+        lane=Lane(row[0]),
+        workspace_id=row[1],
+        evaluation_id=row[2],
+        ingestion_id=row[3],
+        epoch=row[4],
+        items=tuple(row[5]),
+        reranker=row[6],
+        pool=row[7],
+        tries=row[8],
+        quarantined=row[9],
+        payload=payload or {},
+        deadline=time.monotonic() + settings.SLICE_DEADLINE_SECONDS,
+    )
+
+
+def renew(lease: Lease) -> bool:
+    """Extend the lease, if it is still ours and its owner still wants it. The heartbeat calls this."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            UPDATE backend_slice s SET lease_until = now() + make_interval(secs => %(lease)s)
+            WHERE s.id = %(id)s AND s.state = 'leased' AND s.token = %(token)s AND s.deadline_at > now()
+              AND ({_OWNER_ALLOWS})
+            """,  # noqa: S608  constants only
+            {
+                "lease": settings.SLICE_LEASE_SECONDS,
+                "id": lease.slice_id,
+                "token": lease.token,
+                "states": list(_ALLOWED.get(lease.kind, ())),
+            },
+        )
+        return bool(cursor.rowcount == 1)
+
+
+@contextmanager
+def commit(lease: Lease, *, finish: bool = False) -> Iterator[None]:
+    """One transaction whose writes count only while the lease is ours; `finish` ends the slice in it.
+
+    Raises LeaseLostError (and rolls back) when the token is no longer the slice's.
+    """
+    with transaction.atomic():
+        lease_end = Now() + timedelta(seconds=settings.SLICE_LEASE_SECONDS)
+        ours = Slice.objects.filter(id=lease.slice_id, token=lease.token, state=SliceState.LEASED)
+        if ours.update(lease_until=lease_end) != 1:
+            lease.lost.set()
+            raise LeaseLostError(str(lease.slice_id))
+        yield
+        if finish:
+            end(lease, SliceState.DONE)
+
+
+def end(lease: Lease, state: SliceState, *, code: str = "", reason: str = "") -> None:
+    """Close a slice that is ours; inside `commit`."""
+    _close([lease.slice_id], state, code=code, reason=reason)
+
+
+def shrink(lease: Lease, items: Sequence[int]) -> None:
+    """Say which questions are still to do; inside `commit`, with the rows of those that are done."""
+    Slice.objects.filter(id=lease.slice_id).update(items=list(items))
+
+
+def release(lease: Lease, *, wait_seconds: float = 0.0, used_try: bool = False) -> None:
+    """Give the slice back, to be handed out again not before `wait_seconds` from now. Frees the worker's slot."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE backend_slice
+            SET state = 'pending', token = NULL, lease_until = NULL, tries = tries + %s,
+                not_before = now() + make_interval(secs => %s)
+            WHERE id = %s AND token = %s AND state = 'leased'
+            """,
+            [int(used_try), max(0.0, wait_seconds), lease.slice_id, lease.token],
+        )
+
+
+def close(slice_ids: Sequence[UUID], state: SliceState, *, code: str = "", reason: str = "") -> int:
+    """Close open slices whatever their holder does: the holder's next write is refused."""
+    return _close(slice_ids, state, code=code, reason=reason)
+
+
+def _close(slice_ids: Sequence[UUID], state: SliceState, *, code: str, reason: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE backend_slice
+            SET state = %s, code = %s, reason = %s, payload = NULL, token = NULL, lease_until = NULL,
+                finished_at = now()
+            WHERE id = ANY(%s) AND state IN ('pending', 'queued', 'leased')
+            """,
+            [state.value, code, reason, list(slice_ids)],
+        )
+        return int(cursor.rowcount)
