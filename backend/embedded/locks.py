@@ -60,7 +60,7 @@ class FileLock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether anybody holds the lock. A missing file is a free lock; PermissionError is the caller's."""
+    """Whether anybody holds it for himself alone. A missing file is a free lock; PermissionError is the caller's."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -69,12 +69,13 @@ def secret_key_file(home: Path) -> Path:
 
 
 def make_home(home: Path) -> Path:
-    """Make the home and its logs. An existing folder keeps its mode: it may be shared on purpose."""
+    """Make the home and its logs. A folder that holds something keeps its mode: somebody has chosen it."""
     # Root's services run as another user, who must pass through; everything inside is closed by its own mode.
     mode = 0o711 if os.geteuid() == 0 else 0o700
     try:
         if not home.is_dir():
             home.mkdir(parents=True, exist_ok=True)
+        if home.stat().st_uid == os.geteuid() and next(home.iterdir(), None) is None:
             home.chmod(mode)
         (home / "logs").mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
