@@ -82,8 +82,9 @@ class ProviderError(Exception):
 class EmbedderInfo:
     """What identifies an embedder in fingerprints and cache keys, and what bounds its calls.
 
-    `max_tokens` is its window (None: unknown); `dimensions` None until known. `local` says that it computes in
-    this process (CPU) rather than waiting on a server.
+    `max_tokens` is its window (None: unknown), of which `reserved_tokens` go to special tokens and the document
+    prefix; `dimensions` None where unknown. `local` says that it computes in this process (CPU) rather than
+    waiting on a server.
     """
 
     provider: str
@@ -95,6 +96,7 @@ class EmbedderInfo:
     document_prefix: str = ""
     batch_size: int = 32
     local: bool = False
+    reserved_tokens: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +139,7 @@ class RerankerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A passage offered to a reranker, with the score of the stage before it and (local blends) its vector."""
+    """A passage offered to a reranker, with the score of the stage before it."""
 
     text: str
     score: float
@@ -147,7 +149,8 @@ class Candidate:
 class Reranked:
     """One score per candidate, in the candidates' order; None where the provider returned none for it.
 
-    `units` are what the provider billed, by its own names (Cohere: `search_units`).
+    `units` are what the provider billed, by its own names (Cohere: `search_units`). `scale` is `probability`,
+    `logit`, `zscore` (within the pool) or `unknown`: a threshold means nothing on another scale.
     """
 
     scores: tuple[float | None, ...]

@@ -1,0 +1,80 @@
+"""From a specification (`local`, `cohere:MODEL`, `http:NAME`…) to the provider it names, or to its description.
+
+Describing loads no model and imports no provider's library, so that processes that only read stay small.
+"""
+
+from backend.providers import http_rerank, local, local_rerank, model_files
+from backend.providers.base import (
+    Embedder,
+    EmbedderInfo,
+    ProviderError,
+    ProviderFault,
+    Reranker,
+    RerankerInfo,
+)
+from backend.providers.settings import ProviderSettings
+
+_EMBEDDERS = "local, local:NAME_OR_FOLDER, openai:MODEL, cohere:MODEL"
+_RERANKERS = "local, local:NAME_OR_FOLDER, http:NAME, cohere:MODEL"
+
+
+def embedder(spec: str, settings: ProviderSettings) -> Embedder:
+    """Raises ProviderError(NOT_CONFIGURED), naming the variable to set, or MODEL. Loads nothing yet."""
+    kind, name = _split(spec)
+    match kind:
+        case "local":
+            return local.LocalEmbedder(name, settings)
+        case _:
+            raise _unknown(spec, what="embedder", variable="TOUCHSTONE_EMBEDDER", known=_EMBEDDERS)
+
+
+def describe_embedder(spec: str, settings: ProviderSettings) -> EmbedderInfo:
+    """The `info` that the embedder would have."""
+    kind, name = _split(spec)
+    match kind:
+        case "local":
+            return local.describe(name, settings)
+        case _:
+            raise _unknown(spec, what="embedder", variable="TOUCHSTONE_EMBEDDER", known=_EMBEDDERS)
+
+
+def reranker(spec: str, settings: ProviderSettings) -> Reranker:
+    """Raises ProviderError(NOT_CONFIGURED), naming the variable to set, or MODEL. Loads nothing yet."""
+    kind, name = _split(spec)
+    match kind:
+        case "local" if name in {"", model_files.BUNDLED}:
+            return local_rerank.BlendReranker(settings)
+        case "local":
+            return local_rerank.CrossEncoderReranker(name, settings)
+        case "http" if name:
+            return http_rerank.HttpReranker(
+                settings.http_reranker(name), connect_timeout=settings.connect_timeout_seconds
+            )
+        case _:
+            raise _unknown(spec, what="reranker", variable="TOUCHSTONE_RERANKER", known=_RERANKERS)
+
+
+def describe_reranker(spec: str, settings: ProviderSettings) -> RerankerInfo:
+    """The `info` that the reranker would have."""
+    kind, name = _split(spec)
+    match kind:
+        case "local" if name in {"", model_files.BUNDLED}:
+            return local_rerank.describe_blend()
+        case "local":
+            return local_rerank.describe_cross_encoder(name, settings)
+        case "http" if name:
+            return http_rerank.describe(settings.http_reranker(name))
+        case _:
+            raise _unknown(spec, what="reranker", variable="TOUCHSTONE_RERANKER", known=_RERANKERS)
+
+
+def _split(spec: str) -> tuple[str, str]:
+    kind, _, name = spec.strip().partition(":")
+    return kind.strip().lower(), name.strip()
+
+
+def _unknown(spec: str, *, what: str, variable: str, known: str) -> ProviderError:
+    return ProviderError(
+        ProviderFault.NOT_CONFIGURED,
+        f"{spec!r} names no {what}: use one of {known} in the request, or set {variable}.",
+    )
