@@ -136,7 +136,7 @@ def read_alternative(value: Any, *, place: Place, sources: Sources, notes: Notes
     source = texts.get("source")
     if value.get("path") is not None:
         path = read_label(value["path"], place=place / "path", notes=notes)
-        if path and source is None:
+        if path and "source" not in value:  # `"source": null` says that the path is whole
             whole = _by_path(path, place=place / "path", sources=sources, notes=notes)
             source, path = (whole.source, whole.path) if whole else (None, None)
     if texts.get("source"):

@@ -1,10 +1,12 @@
 """The full form: the one shape that every format maps to, and in which a question is stored."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from backend.core.types import Alternative, Expectation, Question
 
+_MAYBE_SOURCE = re.compile(":(?!//)")
 _TEXTS = ("note", "reference_answer", "source", "collection")
 _FLAGS = ("must_pass", "unanswerable")
 _NAMES = ("path", "source", "document", "passage", "text")
@@ -55,6 +57,8 @@ def from_full_form(form: Mapping[str, Any]) -> Question:
 
 def _alternative(alternative: Alternative) -> dict[str, Any]:
     form: dict[str, Any] = {name: value for name in _NAMES if (value := getattr(alternative, name)) is not None}
+    if alternative.source is None and _MAYBE_SOURCE.search(alternative.path or ""):
+        form["source"] = None  # says that the path is whole, whatever sources there are when it is read again
     if alternative.content_contains:
         form["content_contains"] = list(alternative.content_contains)
     return form

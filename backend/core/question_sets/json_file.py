@@ -102,7 +102,7 @@ def as_json(text: str, *, filename: str) -> JsonFile | None:
         return JsonLines(text) if named_lines and _parses(text, start, one_line=True) else JsonDocument(text)
     if first == "{":
         return _object_kind(text, start, named_lines=named_lines)
-    if named_lines or _some_line_is_object(text) or _only_comments(text):
+    if named_lines or _looks_like_lines(text) or _only_comments(text):
         return JsonLines(text)
     return JsonDocument(text) if filename.lower().endswith(".json") and first else None
 
@@ -111,12 +111,12 @@ def _object_kind(text: str, start: int, *, named_lines: bool) -> JsonFile:
     try:
         value, end = read_value(text, start)
     except BadJson:
-        several = _some_line_is_object(text) or named_lines
+        several = _looks_like_lines(text) or named_lines
         return JsonLines(text) if several else JsonDocument(text)
     behind = skip_white(text, end)
     if behind < len(text):
         whole_line = "\n" in text[end:behind] and "\n" not in text[start:end]
-        return JsonLines(text) if whole_line or named_lines or _some_line_is_object(text) else JsonDocument(text)
+        return JsonLines(text) if whole_line or named_lines or _looks_like_lines(text) else JsonDocument(text)
     is_line = "\n" not in text[start:end] and not _WHOLE_FILE & set(value)
     return JsonLines(text) if is_line else JsonDocument(text)
 
@@ -133,9 +133,15 @@ def _parses(text: str, start: int, *, one_line: bool) -> bool:
     return not one_line or "\n" not in text[start:end]
 
 
-def _some_line_is_object(text: str) -> bool:
-    lines = itertools.islice(numbered_lines(text), 200)
-    return any(isinstance(_value_or_none(line), dict) for _, line in lines)
+def _looks_like_lines(text: str) -> bool:
+    """Whether half of the lines begin and end as objects do. In a broken JSON text laid out over lines few do."""
+    n_lines = n_objects = 0
+    for _, line in itertools.islice(numbered_lines(text), 200):
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            n_lines += 1
+            n_objects += len(stripped) > 2 and stripped.startswith("{") and stripped.endswith("}")
+    return n_objects > 0 and n_objects * 2 >= n_lines
 
 
 def _value_or_none(line: str) -> Any:

@@ -14,6 +14,7 @@ class Place:
 
     line: int | None = None
     path: str = ""
+    file: str = ""  # told where a set is several files
 
     def __truediv__(self, name: str | int) -> "Place":
         if isinstance(name, int):
@@ -23,8 +24,8 @@ class Place:
     def __str__(self) -> str:
         """What a sentence opens with: the line, else the field path."""
         if self.line is not None:
-            return f"line {self.line}"
-        return self.path
+            return f"{self.file} line {self.line}" if self.file else f"line {self.line}"
+        return self.path or self.file
 
 
 class Notes:

@@ -3,14 +3,36 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from backend.core.question_sets.content import Bundle, BundleFormat, Content, Format, Refusal
+from backend.core.question_sets.content import Bundle, BundleFormat, Content, Format
+from backend.core.question_sets.format_collections import BEIR, TREC
+from backend.core.question_sets.format_csv import CSV
 from backend.core.question_sets.format_json import CASES, JSONL
+from backend.core.question_sets.format_judgements import OPENSEARCH, RATINGS_CSV, RETRIEVAL_EVAL, RRE
+from backend.core.question_sets.format_published import (
+    CONTEXTUAL,
+    COOKBOOK,
+    COOKBOOK_CSV,
+    KG_RAG,
+    LLAMA_INDEX,
+)
+from backend.core.question_sets.format_yaml import PHRASES
 from backend.core.question_sets.notes import refuse
+from backend.core.question_sets.refusals import REFUSALS
 
-FILE_FORMATS: tuple[Format, ...] = ()
-GENERAL_FORMATS: tuple[Format, ...] = (JSONL, CASES)
-BUNDLE_FORMATS: tuple[BundleFormat, ...] = ()
-REFUSALS: tuple[Refusal, ...] = ()
+FILE_FORMATS: tuple[Format, ...] = (
+    COOKBOOK,
+    COOKBOOK_CSV,
+    CONTEXTUAL,
+    KG_RAG,
+    LLAMA_INDEX,
+    OPENSEARCH,
+    RATINGS_CSV,
+    RRE,
+    RETRIEVAL_EVAL,
+    PHRASES,
+)
+GENERAL_FORMATS: tuple[Format, ...] = (JSONL, CASES, CSV)
+BUNDLE_FORMATS: tuple[BundleFormat, ...] = (BEIR, TREC)
 
 _Any = TypeVar("_Any", Format, BundleFormat)
 _OTHER_NAMES = {"json": "cases", "ndjson": "jsonl", "passages": "jsonl", "full": "jsonl"}
