@@ -4,9 +4,11 @@ A session made before fork() loses its pool threads in the child, so a child sta
 """
 
 import os
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from backend.providers import model_files
 from backend.providers.base import ProviderError, ProviderFault
@@ -91,7 +93,7 @@ def _load_text_model(files: ModelFiles, settings: ProviderSettings) -> Any:
     folder = _folder_of(files, settings)
     model: Any
     if folder is None:
-        model = TextEmbedding(files.name, **_options(settings))
+        model = _by_name(TextEmbedding, files.name, settings)
     else:
         pooling = {"cls": PoolingType.CLS, "last": PoolingType.LAST_TOKEN}.get(files.pooling, PoolingType.MEAN)
         name = f"touchstone/{files.name}"
@@ -118,7 +120,7 @@ def _load_cross_encoder(files: ModelFiles, settings: ProviderSettings) -> Any:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
     if files.folder is None:
-        return TextCrossEncoder(files.name, **_options(settings))
+        return _by_name(TextCrossEncoder, files.name, settings)
     name = f"touchstone/{files.name}"
     if not any(known["model"] == name for known in TextCrossEncoder.list_supported_models()):
         TextCrossEncoder.add_custom_model(name, sources=ModelSource(hf=name), model_file=files.model_file)
@@ -142,6 +144,38 @@ def _load_tokenizer(files: ModelFiles, settings: ProviderSettings) -> Any:
 
 def _folder_of(files: ModelFiles, settings: ProviderSettings) -> Any:
     return model_files.assemble(settings) if files.bundled else files.folder
+
+
+def _by_name(kind: Any, name: str, settings: ProviderSettings) -> Any:
+    """From the model folder if it is there, else downloaded.
+
+    fastembed tries a download for 39 seconds even where there is no network at all, so that is looked at first.
+    """
+    # Comes with fastembed, which says the same as our error does, several times, on stderr.
+    from loguru import logger
+
+    logger.disable("fastembed")
+    try:
+        return kind(name, **_options(settings) | {"local_files_only": True})
+    # It raises several classes for "not here"; whatever it was, the download below says it again.
+    except Exception:
+        if settings.offline or not _hub_is_reachable():
+            raise
+    return kind(name, **_options(settings))
+
+
+def _hub_is_reachable() -> bool:
+    # Comes with fastembed.
+    from huggingface_hub.constants import ENDPOINT
+
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        return True
+    address = urlsplit(ENDPOINT)
+    try:
+        socket.create_connection((address.hostname or "", address.port or 443), timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 def _options(settings: ProviderSettings) -> dict[str, Any]:
