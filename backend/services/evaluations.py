@@ -1,0 +1,336 @@
+"""Evaluations: submitted, advanced, cancelled, tried again. Each move is one conditional update."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+
+from backend.core import configs, metric_keys
+from backend.core.configs import RetrievalConfig, fingerprint
+from backend.core.errors import ConflictError, ErrorCode, NotFoundError, TouchstoneError, ValidationError
+from backend.core.metric_keys import MetricKey
+from backend.core.metrics import METRIC_DEFINITIONS_VERSION
+from backend.core.states import (
+    OPEN_SLICES,
+    TERMINAL,
+    EvaluationState,
+    Lane,
+    RunState,
+    SliceKind,
+    SliceState,
+)
+from backend.core.types import GOOD_OUTCOMES, Level
+from backend.models import Evaluation, QuestionSetVersion, Result, Run, Slice, Workspace
+from backend.providers import registry
+from backend.providers.base import ProviderError
+from backend.search.types import IndexRef
+from backend.services import plans, pump, question_sets, scopes, slices
+from backend.version import CODE_VERSION
+
+MAX_TOP_K = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What `POST evaluations` says, parsed but not yet resolved (spec: docs/http-api.md)."""
+
+    question_set: str = ""
+    file: str = ""
+    scope: Mapping[str, Any] = field(default_factory=dict)
+    modes: Sequence[Any] | None = None
+    configurations: Sequence[Any] | None = None
+    reranker: str = ""
+    top_k: int | None = None
+    k: int | Sequence[int] | None = None
+    level: str = ""
+    primary_metric: str = ""
+    evaluate_answers: bool = False
+    llm: str = ""
+    cache: bool = True
+    label: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    wait_for_index: bool = False
+
+
+def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluation:
+    """Submit: everything is checked, frozen and written in one transaction; the doorbell is rung on commit.
+
+    The time it takes does not grow with the number of questions. Raises TouchstoneError for what cannot be run.
+    """
+    if request.evaluate_answers:
+        raise TouchstoneError(
+            ErrorCode.PROVIDER_NOT_CONFIGURED,
+            "Judging answers needs a chat model, and this release has none: leave evaluate_answers out.",
+            field="evaluate_answers",
+        )
+    scoped = scopes.resolve(
+        workspace,
+        request.scope,
+        wait_for_index=request.wait_for_index,
+        index_overrides=_overrides(request.configurations),
+    )
+    version = question_sets.resolve(
+        workspace, request.question_set or None, file=request.file or None, knowledge_base=scoped.knowledge_base
+    )
+    base = scoped.knowledge_base
+    base_settings = base.settings if base is not None else {}
+    retrievals = configs.parse_all(
+        modes=request.modes,
+        configurations=request.configurations,
+        reranker=request.reranker or str(base_settings.get("reranker") or "") or settings.RERANKER,
+        base_fusion=base_settings.get("fusion"),
+    )
+    for config in retrievals:
+        _check_reranker(config)
+    measured = _measured(request, version)
+    evaluation = Evaluation(
+        workspace=workspace,
+        question_set_version=version,
+        set_name=f"{version.question_set.name}@{version.number}",
+        n_questions=version.n_questions,
+        scope=scoped.canonical,
+        plan={
+            "scope": scoped.scope.to_json(),
+            "level": measured.level.value,
+            "threshold": version.threshold,
+            "top_k": measured.top_k,
+            "ks": list(measured.ks),
+            "keys": [str(key) for key in measured.keys],
+            "primary_metric": str(measured.primary),
+        },
+        label=request.label,
+        metadata=dict(request.metadata),
+        use_cache=request.cache,
+        wait_for_index=request.wait_for_index,
+        deadline_at=now + timedelta(seconds=settings.EVALUATION_DEADLINE_SECONDS),
+    )
+    runs = [
+        Run(
+            workspace=workspace,
+            evaluation=evaluation,
+            knowledge_base=base,
+            knowledge_base_name=base.name if base is not None else "",
+            ordinal=ordinal,
+            name=config.name,
+            mode=config.mode,
+            config=config.stored(),
+            config_fingerprint=_config_fingerprint(config, scoped.scope.indexes_for(config.index)),
+            set_hash=version.content_hash,
+            code_version=CODE_VERSION,
+            metric_definitions=METRIC_DEFINITIONS_VERSION,
+            level=measured.level,
+            threshold=version.threshold,
+            top_k=measured.top_k,
+            primary_metric=str(measured.primary),
+            label=request.label,
+        )
+        for ordinal, config in enumerate(retrievals)
+    ]
+    with transaction.atomic():
+        evaluation.save(force_insert=True)
+        Run.objects.bulk_create(runs)
+        _insert_control_slice(evaluation, SliceKind.PREPARE)
+        pump.ring_later()
+    return evaluation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    level: Level
+    top_k: int
+    ks: tuple[int, ...]
+    keys: tuple[MetricKey, ...]
+    primary: MetricKey
+
+
+def _measured(request: Request, version: QuestionSetVersion) -> _Measured:
+    """At which level and ranks, by which metrics."""
+    cutoffs = metric_keys.resolve_cutoffs(k=request.k, top_k=request.top_k)
+    if cutoffs.top_k > MAX_TOP_K:
+        raise ValidationError(f"top_k is at most {MAX_TOP_K}, not {cutoffs.top_k}.", field="top_k")
+    if request.level and request.level not in set(Level):
+        raise ValidationError(f"level is document or passage, not {request.level!r}.", field="level")
+    graded = question_sets.is_graded(version)
+    keys = metric_keys.default_keys(ks=cutoffs.ks, top_k=cutoffs.top_k, graded=graded)
+    primary = metric_keys.default_primary(top_k=cutoffs.top_k, graded=graded)
+    if request.primary_metric:
+        primary = MetricKey.parse(request.primary_metric, top_k=cutoffs.top_k)
+        if primary not in keys:
+            keys = (*keys, primary)
+    return _Measured(
+        level=Level(request.level or version.level),
+        top_k=cutoffs.top_k,
+        ks=cutoffs.ks,
+        keys=tuple(keys),
+        primary=primary,
+    )
+
+
+def _overrides(configurations: Sequence[Any] | None) -> list[str]:
+    return [str(item["index"]) for item in configurations or () if isinstance(item, Mapping) and item.get("index")]
+
+
+def _check_reranker(config: RetrievalConfig) -> None:
+    """Refuse at submit what no question could be reranked with. Whether a server answers is seen when it runs."""
+    if config.reranker:
+        try:
+            registry.describe_reranker(config.reranker)
+        except ProviderError as error:
+            raise TouchstoneError(error.code, error.message, field="reranker") from error
+
+
+def _config_fingerprint(config: RetrievalConfig, indexes: Sequence[IndexRef]) -> str:
+    """Over the canonical configuration and the settings of the Indexes it reads (which ones they are is no part)."""
+    canonical = {name: value for name, value in config.canonical().items() if name != "index"}
+    return fingerprint([canonical, sorted((dict(index.settings) for index in indexes), key=fingerprint)])
+
+
+def _insert_control_slice(evaluation: Evaluation, kind: SliceKind, *, pool: str = "") -> None:
+    Slice.objects.bulk_create(
+        [
+            Slice(
+                workspace_id=evaluation.workspace_id,
+                evaluation_id=evaluation.id,
+                epoch=evaluation.epoch,
+                kind=kind,
+                lane=Lane.CONTROL,
+                pool=pool,
+            )
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def advance(evaluation_id: UUID) -> bool:
+    """Move to aggregation if nothing is open any more. In autocommit, after the caller's own commit: of two last
+    slices, at least one sees the other's end, and one update wins."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """
+                UPDATE backend_evaluation e SET state = 'aggregating'
+                WHERE e.id = %s AND e.state = 'running' AND NOT EXISTS (
+                    SELECT 1 FROM backend_slice s
+                    WHERE s.evaluation_id = e.id AND s.epoch = e.epoch AND s.state IN ('pending', 'queued', 'leased'))
+                """,
+                [evaluation_id],
+            )
+            moved = cursor.rowcount == 1
+        evaluation = Evaluation.objects.only("id", "state", "epoch", "workspace_id").get(id=evaluation_id)
+        if moved or evaluation.state == EvaluationState.AGGREGATING:
+            return start_aggregating(evaluation_id)
+        if evaluation.state == EvaluationState.CANCELLING:
+            return _advance_cancelling(evaluation)
+    return False
+
+
+def start_aggregating(evaluation_id: UUID) -> bool:
+    """Insert the aggregate slice of this epoch, unless one is open; after a repair the second one is told apart."""
+    evaluation = Evaluation.objects.only("id", "state", "epoch", "workspace_id").get(id=evaluation_id)
+    earlier = Slice.objects.filter(
+        evaluation_id=evaluation_id, epoch=evaluation.epoch, kind=SliceKind.AGGREGATE
+    ).values_list("state", "pool")
+    if any(state in OPEN_SLICES for state, _ in earlier) or any(pool for _, pool in earlier):
+        return False
+    _insert_control_slice(evaluation, SliceKind.AGGREGATE, pool="repair" if earlier else "")
+    pump.ring_later()
+    return True
+
+
+def _advance_cancelling(evaluation: Evaluation) -> bool:
+    """Close every slice without a live lease; with none left alive, aggregate what there is."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT id, state = 'leased' AND lease_until >= now() FROM backend_slice
+            WHERE evaluation_id = %s AND state IN ('pending', 'queued', 'leased') AND kind <> 'aggregate'
+            """,
+            [evaluation.id],
+        )
+        rows = cursor.fetchall()
+    slices.close([row[0] for row in rows if not row[1]], SliceState.CANCELLED)
+    if any(row[1] for row in rows):
+        return False
+    return start_aggregating(evaluation.id)
+
+
+def lock_for_end(evaluation_id: UUID) -> bool:
+    """Lock an evaluation that is being worked on and move it to `aggregating`; inside a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE backend_evaluation SET state = 'aggregating' "
+            "WHERE id = %s AND state IN ('queued', 'preparing', 'running')",
+            [evaluation_id],
+        )
+        return bool(cursor.rowcount == 1)
+
+
+def close_open_slices(evaluation_id: UUID, *, code: str, reason: str) -> int:
+    open_ids = Slice.objects.filter(evaluation_id=evaluation_id, state__in=OPEN_SLICES).values_list("id", flat=True)
+    return slices.close(list(open_ids), SliceState.GIVEN_UP, code=code, reason=reason)
+
+
+def cancel(workspace: Workspace, evaluation_id: UUID) -> Evaluation:
+    """Stop: no new question starts, finished ones are kept. Idempotent while cancelling and after.
+
+    Raises ConflictError when the evaluation has ended otherwise, or is writing its numbers.
+    """
+    with transaction.atomic():
+        evaluation = Evaluation.objects.select_for_update().filter(workspace=workspace, id=evaluation_id).first()
+        if evaluation is None:
+            raise NotFoundError("evaluation", evaluation_id)
+        if evaluation.state in {EvaluationState.CANCELLING, EvaluationState.CANCELLED}:
+            return evaluation
+        if evaluation.state in TERMINAL or evaluation.state == EvaluationState.AGGREGATING:
+            raise ConflictError(f"This evaluation is {evaluation.state}: there is nothing left to cancel.")
+        Evaluation.objects.filter(id=evaluation.id).update(state=EvaluationState.CANCELLING)
+        waiting = Slice.objects.filter(
+            evaluation_id=evaluation.id, state__in=[SliceState.PENDING, SliceState.QUEUED]
+        ).values_list("id", flat=True)
+        slices.close(list(waiting), SliceState.CANCELLED)
+    advance(evaluation.id)
+    evaluation.refresh_from_db()
+    return evaluation
+
+
+def retry(workspace: Workspace, evaluation_id: UUID, *, now: datetime) -> Evaluation:
+    """A new epoch over the (run, question) pairs without a good result, under the same plan.
+
+    Only from `completed`, `failed` or `cancelled`. With none left it aggregates again.
+    """
+    with transaction.atomic():
+        evaluation = Evaluation.objects.select_for_update().filter(workspace=workspace, id=evaluation_id).first()
+        if evaluation is None:
+            raise NotFoundError("evaluation", evaluation_id)
+        if evaluation.state not in TERMINAL:
+            raise ConflictError(f"This evaluation is {evaluation.state}: retry is for one that has ended.")
+        if evaluation.question_set_version_id is None:
+            raise ConflictError("Its question set was deleted: the questions cannot be asked again.")
+        Evaluation.objects.filter(id=evaluation.id).update(
+            state=EvaluationState.QUEUED,
+            epoch=F("epoch") + 1,
+            code="",
+            reason="",
+            finished_at=None,
+            deadline_at=now + timedelta(seconds=settings.EVALUATION_DEADLINE_SECONDS),
+        )
+        good = Result.objects.filter(run__evaluation_id=evaluation.id, outcome__in=GOOD_OUTCOMES)
+        n_good = good.count()
+        Run.objects.filter(evaluation_id=evaluation.id).update(
+            state=RunState.PENDING, stop_code="", stop_reason="", finished_at=None
+        )
+        evaluation.refresh_from_db()
+        if n_good == evaluation.n_questions * evaluation.runs.count():
+            Evaluation.objects.filter(id=evaluation.id).update(state=EvaluationState.AGGREGATING)
+            _insert_control_slice(evaluation, SliceKind.AGGREGATE)
+        else:
+            _insert_control_slice(evaluation, SliceKind.PREPARE)
+        pump.ring_later()
+    plans.load.cache_clear()
+    evaluation.refresh_from_db()
+    return evaluation

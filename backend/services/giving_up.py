@@ -1,0 +1,146 @@
+"""Closing work that has no way on: in one commit, the slice ends and the rows that it and its children owed are
+written, and the children that can still run are inserted."""
+
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from backend.core.errors import ErrorCode
+from backend.core.states import OPEN_SLICES, TERMINAL, EvaluationState, Lane, RunState, SliceKind, SliceState
+from backend.core.types import Outcome
+from backend.models import Evaluation, Run, Slice
+from backend.services import ingestion, plans, results, slices
+from backend.services.results import ResultRow
+from backend.services.slices import Lease
+
+
+def owed_rows(piece: Slice, *, outcome: Outcome, code: str, reason: str) -> None:
+    """Write what an evaluation's slice owed. An `embed` owes nothing: its search goes on without vectors."""
+    if piece.evaluation_id is None:
+        raise ValueError("only an evaluation's slices owe rows")
+    if piece.kind == SliceKind.SEARCH:
+        results.fill_missing(piece.evaluation_id, outcome=outcome, code=code, reason=reason, ordinals=piece.items)
+    elif piece.kind == SliceKind.RERANK:
+        payload = piece.payload or {}
+        results.write(
+            [
+                ResultRow(
+                    run_id=UUID(run_id),
+                    ordinal=piece.first,
+                    question_key=payload["key"],
+                    outcome=outcome,
+                    code=code,
+                    reason=reason,
+                )
+                for run_id in payload.get("runs", {})
+            ],
+            epoch=piece.epoch,
+        )
+
+
+def stop_reranker(lease: Lease, *, code: ErrorCode, reason: str) -> None:
+    """A fault that no other question can escape (auth, billing, quota, unknown model): the modes that use this
+    reranker stop with one reason; what has not been tried is `not_run`."""
+    with transaction.atomic():
+        if lease.evaluation_id is None:
+            raise ValueError("a rerank slice belongs to an evaluation")
+        # Every slice of this reranker that is open: those at work fail by themselves, or find their slice closed.
+        _end_all(lease.evaluation_id, lease.reranker, outcome=Outcome.NOT_RUN, code=code, reason=reason)
+        run_ids = [
+            planned.run_id
+            for planned in plans.load(lease.evaluation_id).runs
+            if planned.config.reranker == lease.reranker
+        ]
+        Run.objects.filter(id__in=run_ids).update(stop_code=code, stop_reason=reason)
+
+
+def stalled(lease: Lease, *, provider: str, reason: str) -> None:
+    """The provider has been away for too long: everything that waits for it ends with one code."""
+    minutes = settings.PROVIDER_STALL_SECONDS / 60
+    sentence = f"{provider} did not answer for {minutes:.3g} minutes and was given up. {reason}".strip()
+    with transaction.atomic():
+        if lease.evaluation_id is None:
+            raise ValueError("a rerank slice belongs to an evaluation")
+        _end_all(
+            lease.evaluation_id,
+            provider,
+            outcome=Outcome.ERROR,
+            code=ErrorCode.PROVIDER_UNAVAILABLE,
+            reason=sentence,
+        )
+
+
+def _end_all(evaluation_id: UUID, reranker: str, *, outcome: Outcome, code: ErrorCode, reason: str) -> None:
+    """Close an evaluation's open slices of a reranker and write their rows; inside a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT id FROM backend_slice
+            WHERE evaluation_id = %s AND reranker = %s AND kind = 'rerank' AND state IN ('pending', 'queued', 'leased')
+            ORDER BY id FOR UPDATE
+            """,
+            [evaluation_id, reranker],
+        )
+        ids = [row[0] for row in cursor.fetchall()]
+    for start in range(0, len(ids), 500):
+        some = ids[start : start + 500]
+        for piece in Slice.objects.filter(id__in=some):
+            owed_rows(piece, outcome=outcome, code=code.value, reason=reason)
+        slices.close(some, SliceState.GIVEN_UP, code=code.value, reason=reason)
+
+
+def give_up(piece: Slice, *, code: ErrorCode, reason: str) -> None:
+    """End one open slice for good: its rows are written, or its owner fails where nothing else can go on."""
+    with transaction.atomic():
+        locked = Slice.objects.select_for_update().filter(id=piece.id, state__in=OPEN_SLICES).first()
+        if locked is None:
+            return
+        if locked.ingestion_id is not None:
+            ingestion.give_up(locked, code=code, reason=reason)
+        elif locked.kind == SliceKind.EMBED:
+            _search_without_vectors(locked, code=code, reason=reason)
+        elif locked.kind in {SliceKind.PREPARE, SliceKind.AGGREGATE}:
+            _fail_evaluation(locked, code=code, reason=reason)
+        else:
+            owed_rows(locked, outcome=Outcome.ERROR, code=code.value, reason=reason)
+        slices.close([locked.id], SliceState.GIVEN_UP, code=code.value, reason=reason)
+
+
+def _search_without_vectors(piece: Slice, *, code: ErrorCode, reason: str) -> None:
+    """The questions are searched all the same: configurations that need no vector go on, the others get the code."""
+    if piece.evaluation_id is None:
+        raise ValueError("an embed slice belongs to an evaluation")
+    failures = {key: [code.value, reason, False] for key in plans.load(piece.evaluation_id).embedders()}
+    Slice.objects.bulk_create(
+        [
+            Slice(
+                workspace_id=piece.workspace_id,
+                evaluation_id=piece.evaluation_id,
+                epoch=piece.epoch,
+                kind=SliceKind.SEARCH,
+                lane=Lane.SEARCH,
+                items=piece.items,
+                first=piece.first,
+                last=piece.last,
+                pool=piece.pool,
+                payload={"vectors": {}, "failures": failures},
+            )
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def _fail_evaluation(piece: Slice, *, code: ErrorCode, reason: str) -> None:
+    """`prepare` and `aggregate` cannot be split: the evaluation fails, and its results stay."""
+    Evaluation.objects.filter(id=piece.evaluation_id).exclude(state__in=TERMINAL).update(
+        state=EvaluationState.FAILED, code=code, reason=f"{piece.kind} failed. {reason}", finished_at=Now()
+    )
+    Run.objects.filter(evaluation_id=piece.evaluation_id).exclude(state=RunState.SCORED).update(state=RunState.FAILED)
+    open_ids = list(
+        Slice.objects.filter(evaluation_id=piece.evaluation_id, state__in=OPEN_SLICES)
+        .exclude(id=piece.id)
+        .values_list("id", flat=True)
+    )
+    slices.close(open_ids, SliceState.CANCELLED, code=code.value, reason=reason)

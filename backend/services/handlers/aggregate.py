@@ -1,0 +1,144 @@
+"""`aggregate`: from result rows to Run records; the terminal state is written together with the numbers."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from backend.core.errors import ErrorCode
+from backend.core.states import EvaluationState, RunState, SliceState
+from backend.core.types import Outcome
+from backend.models import Evaluation, Run
+from backend.queries import corpora
+from backend.services import plans, pump, results, run_numbers, slices
+from backend.services.handlers import prepare
+from backend.services.plans import Plan
+from backend.services.run_numbers import Numbers, Row
+from backend.services.slices import Lease
+
+REPAIR = "repair"
+
+
+def run(lease: Lease) -> None:
+    """One row per (run, planned question): a missing one is asked again once, then the evaluation is `failed`."""
+    if lease.evaluation_id is None:
+        raise ValueError("an aggregate slice belongs to an evaluation")
+    plan = plans.load(lease.evaluation_id)
+    state = Evaluation.objects.values_list("state", flat=True).get(id=plan.evaluation_id)
+    cancelled = state == EvaluationState.CANCELLING
+    if cancelled:
+        with slices.commit(lease):
+            results.fill_missing(
+                plan.evaluation_id, outcome=Outcome.CANCELLED, reason="The evaluation was cancelled first."
+            )
+    missing = results.missing_ordinals(plan.evaluation_id)
+    if missing and lease.pool != REPAIR:
+        _ask_again(lease, plan=plan, missing=missing)
+        return
+    if missing:
+        _fail(lease, plan=plan, missing=missing)
+        return
+    numbers = {}
+    for planned in plan.runs:
+        lease.check()
+        numbers[planned.run_id] = run_numbers.compute(plan=plan, rows=_rows(planned.run_id))
+    _close(lease, plan=plan, numbers=numbers, cancelled=cancelled)
+
+
+def _rows(run_id: UUID) -> Iterator[Row]:
+    """A run's results in question order, streamed; judged lists are read, rankings are not."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT x.ordinal, x.outcome, x.code, x.reason, x.judged::text, x.timings::text, x.units::text,
+                   q.unanswerable, x.ranking <> '[]'::jsonb
+            FROM backend_result x
+            JOIN backend_run r ON r.id = x.run_id
+            JOIN backend_evaluation e ON e.id = r.evaluation_id
+            LEFT JOIN backend_question q ON q.version_id = e.question_set_version_id AND q.ordinal = x.ordinal
+            WHERE x.run_id = %s ORDER BY x.ordinal
+            """,
+            [run_id],
+        )
+        while rows := cursor.fetchmany(2000):
+            for row in rows:
+                yield Row(
+                    ordinal=row[0],
+                    outcome=Outcome(row[1]),
+                    code=row[2],
+                    reason=row[3],
+                    judged=None if row[4] is None else json.loads(row[4]),
+                    timings=json.loads(row[5]),
+                    units=json.loads(row[6]),
+                    unanswerable=bool(row[7]),
+                    returned_something=bool(row[8]),
+                )
+
+
+def _ask_again(lease: Lease, *, plan: Plan, missing: list[int]) -> None:
+    with slices.commit(lease, finish=True):
+        moved = Evaluation.objects.filter(id=plan.evaluation_id, state=EvaluationState.AGGREGATING).update(
+            state=EvaluationState.RUNNING
+        )
+        if moved:
+            prepare.insert_roots(plan, missing, epoch=lease.epoch, pool=REPAIR)
+    pump.ring_later()
+
+
+def _fail(lease: Lease, *, plan: Plan, missing: list[int]) -> None:
+    named = ", ".join(str(ordinal + 1) for ordinal in missing[:10]) + ("…" if len(missing) > 10 else "")
+    reason = f"{len(missing)} questions have no result after being asked again: numbers {named}."
+    with slices.commit(lease):
+        slices.end(lease, SliceState.GIVEN_UP, code=ErrorCode.INTERNAL, reason=reason)
+        Evaluation.objects.filter(id=plan.evaluation_id).update(
+            state=EvaluationState.FAILED, code=ErrorCode.INTERNAL, reason=reason, finished_at=Now()
+        )
+        Run.objects.filter(evaluation_id=plan.evaluation_id).update(state=RunState.FAILED)
+
+
+def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled: bool) -> None:
+    generations, fingerprint = corpora.describe([index.id for index in plan.scope.all_indexes])
+    generations_now = {str(key): value for key, value in generations.items()}
+    states: dict[RunState, int] = defaultdict(int)
+    changes: dict[UUID, dict[str, Any]] = {}
+    for run_ in Run.objects.filter(evaluation_id=plan.evaluation_id):
+        told = numbers[run_.id]
+        state = RunState.CANCELLED if cancelled else told.state
+        states[state] += 1
+        changes[run_.id] = {
+            "state": state,
+            "stop_code": run_.stop_code or ("" if told.counts["n_scored"] else told.first_code),
+            "stop_reason": run_.stop_reason or ("" if told.counts["n_scored"] else told.first_reason),
+            "metrics": told.metrics,
+            "counts": told.counts,
+            "timings": told.timings,
+            "cost": told.cost,
+            "corpus_changed": run_.corpus_fingerprint != fingerprint or run_.generations != generations_now,
+        }
+    final = EvaluationState.CANCELLED if cancelled else EvaluationState.COMPLETED
+    reason, code = "", ""
+    if not cancelled and not states[RunState.SCORED]:
+        final, code = EvaluationState.FAILED, _first(numbers, "first_code")
+        reason = f"No run scored a single question. {_first(numbers, 'first_reason')}".strip()
+    with slices.commit(lease, finish=True):
+        for run_id, change in changes.items():
+            Run.objects.filter(id=run_id).update(finished_at=Now(), **change)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """
+                UPDATE backend_evaluation
+                SET state = %s, revision = revision + 1, finished_at = now(),
+                    code = CASE WHEN code = '' THEN %s ELSE code END,
+                    reason = CASE WHEN reason = '' THEN %s ELSE reason END
+                WHERE id = %s AND state IN ('aggregating', 'cancelling')
+                """,
+                [final.value, code, reason, plan.evaluation_id],
+            )
+
+
+def _first(numbers: dict[UUID, Numbers], name: str) -> str:
+    return next((value for told in numbers.values() if (value := str(getattr(told, name)))), "")

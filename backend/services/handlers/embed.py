@@ -1,0 +1,100 @@
+"""`embed`: a batch of questions to vectors, handed to the `search` slice of the same questions."""
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from backend.core.states import Lane, SliceKind
+from backend.models import Slice
+from backend.providers.base import ProviderError
+from backend.search import embedding
+from backend.services import owners, plans, provider_states, pump, slices
+from backend.services.plans import EmbedderPlan, Plan
+from backend.services.slices import Lease
+
+
+def run(lease: Lease) -> None:
+    """Raises ProviderError while trying again can help; what has failed for good goes along as a failure, and the
+    search is inserted all the same: configurations without vectors go on."""
+    if lease.evaluation_id is None:
+        raise ValueError("an embed slice belongs to an evaluation")
+    plan = plans.load(lease.evaluation_id)
+    asked = plans.questions(plan.version_id, list(lease.items))
+    ordinals = [ordinal for ordinal in lease.items if ordinal in asked]
+    texts = [asked[ordinal].text for ordinal in ordinals]
+    payload: dict[str, Any] = {"vectors": {}, "failures": {}, "embed": {}}
+    for key, embedder in plan.embedders().items():
+        try:
+            vectors, told = _vectors(plan, embedder, texts, lease)
+        except ProviderError as error:
+            if provider_states.will_try_again(lease, error, provider=embedder.spec):
+                raise
+            payload["failures"][key] = [error.code.value, error.message, error.fatal]
+            continue
+        payload["vectors"][key] = dict(zip(map(str, ordinals), vectors, strict=True))
+        payload["embed"][key] = told
+    commit_children(lease, plan=plan, payload=payload)
+
+
+def commit_children(lease: Lease, *, plan: Plan, payload: dict[str, Any]) -> None:
+    """End the slice and insert its search, in one commit."""
+    with slices.commit(lease, finish=True):
+        if not owners.is_open(plan.evaluation_id, epoch=lease.epoch):
+            return
+        Slice.objects.bulk_create(
+            [
+                Slice(
+                    workspace_id=plan.workspace_id,
+                    evaluation_id=plan.evaluation_id,
+                    epoch=lease.epoch,
+                    kind=SliceKind.SEARCH,
+                    lane=Lane.SEARCH,
+                    items=list(lease.items),
+                    first=min(lease.items),
+                    last=max(lease.items),
+                    pool=lease.pool,
+                    payload=payload,
+                )
+            ],
+            ignore_conflicts=True,
+        )
+    pump.ring_later()
+
+
+def _vectors(plan: Plan, embedder: EmbedderPlan, texts: list[str], lease: Lease) -> tuple[list[str], dict[str, float]]:
+    answer = embedding.embed_queries(
+        plan.workspace_id,
+        embedder.spec,
+        texts,
+        use_cache=plan.use_cache,
+        query_prefix=embedder.query_prefix,
+        timeout=lease.seconds_left,
+    )
+    provider_states.succeeded(plan.workspace_id, embedder.spec)
+    share = answer.ms / max(1, len(texts) - answer.n_cached)
+    return [encode(vector) for vector in answer.vectors], {
+        "ms": share,
+        "n_cached": float(answer.n_cached),
+        "n_calls": float(answer.n_calls),
+        "tokens": float(answer.tokens or 0),
+    }
+
+
+def encode(vector: Any) -> str:
+    """Little-endian float32, base64: four times smaller than JSON numbers, and exact."""
+    return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
+
+
+def decode(text: str) -> list[float]:
+    values: list[float] = np.frombuffer(base64.b64decode(text), dtype="<f4").tolist()
+    return values
+
+
+def failures_of(payload: dict[str, Any]) -> dict[str, tuple[str, str, bool]]:
+    return {key: (value[0], value[1], bool(value[2])) for key, value in payload.get("failures", {}).items()}
+
+
+def vector_of(payload: dict[str, Any], *, key: str, ordinal: int) -> list[float] | None:
+    encoded = payload.get("vectors", {}).get(key, {}).get(str(ordinal))
+    return None if encoded is None else decode(encoded)

@@ -1,0 +1,90 @@
+"""`prepare`: from a submitted evaluation to its first slices."""
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from backend.core.errors import ErrorCode
+from backend.core.states import EvaluationState, IndexState, Lane, RunState, SliceKind, SliceState
+from backend.models import Evaluation, Index, Run, Slice
+from backend.providers import registry
+from backend.queries import corpora
+from backend.services import plans, pump, results, slices
+from backend.services.plans import Plan
+from backend.services.slices import Lease
+
+MOST_QUESTIONS_A_SLICE = 50
+
+
+def run(lease: Lease) -> None:
+    """Insert one `embed` slice per batch of questions, or `search` where no configuration needs a vector.
+
+    An index that is still being built keeps the evaluation `queued`, when it was asked to wait.
+    """
+    if lease.evaluation_id is None:
+        raise ValueError("a prepare slice belongs to an evaluation")
+    plan = plans.load(lease.evaluation_id)
+    index_ids = [index.id for index in plan.scope.all_indexes]
+    states = dict(Index.objects.filter(id__in=index_ids).values_list("id", "state"))
+    gone = [index_id for index_id in index_ids if states.get(index_id) in {None, IndexState.FAILED}]
+    if gone:
+        _fail(lease, ErrorCode.KB_NOT_READY, "An Index that this evaluation reads failed to build or was deleted.")
+        return
+    if any(states[index_id] == IndexState.BUILDING for index_id in index_ids):
+        slices.release(lease, wait_seconds=settings.TICK_SECONDS)
+        return
+    generations, fingerprint = corpora.describe(index_ids)
+    with slices.commit(lease, finish=True):
+        moved = Evaluation.objects.filter(id=plan.evaluation_id, state=EvaluationState.QUEUED).update(
+            state=EvaluationState.RUNNING, started_at=Now()
+        )
+        if moved != 1:
+            return
+        Run.objects.filter(evaluation_id=plan.evaluation_id).exclude(state=RunState.SCORED).update(
+            state=RunState.RUNNING, stop_code="", stop_reason=""
+        )
+        Run.objects.filter(evaluation_id=plan.evaluation_id, corpus_fingerprint="").update(
+            corpus_fingerprint=fingerprint, generations={str(key): value for key, value in generations.items()}
+        )
+        insert_roots(plan, results.missing_ordinals(plan.evaluation_id), epoch=lease.epoch)
+    pump.ring_later()
+
+
+def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "") -> None:
+    """The first slices of these questions. `pool` sets apart the questions that are asked again in one epoch."""
+    embedders = plan.embedders()
+    kind = SliceKind.EMBED if embedders else SliceKind.SEARCH
+    remote = any(not registry.describe(embedder.spec).local for embedder in embedders.values())
+    size = slice_size(len(ordinals))
+    Slice.objects.bulk_create(
+        [
+            Slice(
+                workspace_id=plan.workspace_id,
+                evaluation_id=plan.evaluation_id,
+                epoch=epoch,
+                kind=kind,
+                lane=Lane.PROVIDER if remote else Lane.SEARCH,
+                root=True,
+                items=ordinals[start : start + size],
+                first=ordinals[start],
+                last=ordinals[min(start + size, len(ordinals)) - 1],
+                pool=pool,
+            )
+            for start in range(0, len(ordinals), size)
+        ],
+        ignore_conflicts=True,
+        batch_size=1000,
+    )
+
+
+def slice_size(n_questions: int) -> int:
+    """Up to 50 questions, and never so many that a small set cannot use every place."""
+    return max(1, min(MOST_QUESTIONS_A_SLICE, -(-n_questions // (settings.SEARCH_SLOTS * 8))))
+
+
+def _fail(lease: Lease, code: ErrorCode, reason: str) -> None:
+    with slices.commit(lease):
+        slices.end(lease, SliceState.GIVEN_UP, code=code, reason=reason)
+        Evaluation.objects.filter(id=lease.evaluation_id, state=EvaluationState.QUEUED).update(
+            state=EvaluationState.FAILED, code=code, reason=reason, finished_at=Now()
+        )
+        Run.objects.filter(evaluation_id=lease.evaluation_id).update(state=RunState.FAILED)

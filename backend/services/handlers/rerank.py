@@ -1,0 +1,104 @@
+"""`rerank`: one question's pool through one reranker; a result for every run that shares them."""
+
+from backend.core.matching import Targets, merge
+from backend.core.types import Outcome, Passage
+from backend.providers.base import ProviderError, ProviderFault
+from backend.search import rerank
+from backend.search.types import Entry
+from backend.services import giving_up, plans, pools, provider_states, rankings, results, slices
+from backend.services.plans import PlannedRun
+from backend.services.results import ResultRow
+from backend.services.slices import Lease
+
+
+def run(lease: Lease) -> None:
+    """Raises ProviderError while trying again can help. A fault that no other question can escape stops the mode."""
+    if lease.evaluation_id is None:
+        raise ValueError("a rerank slice belongs to an evaluation")
+    plan = plans.load(lease.evaluation_id)
+    ordinal = lease.items[0]
+    waiting = [planned for planned in plan.runs if str(planned.run_id) in lease.payload["runs"]]
+    settled = results.answered([planned.run_id for planned in waiting], [ordinal], epoch=lease.epoch)
+    waiting = [planned for planned in waiting if (planned.run_id, ordinal) not in settled]
+    standing = provider_states.standing(lease.workspace_id, lease.reranker)
+    if standing.gave_up:
+        giving_up.stalled(lease, provider=lease.reranker, reason=standing.reason)
+        return
+    if standing.wait_seconds > 0:
+        slices.release(lease, wait_seconds=standing.wait_seconds)
+        return
+    entries, satisfied = pools.from_json(lease.payload["entries"])
+    depth = int(lease.payload["rerank_depth"])
+    try:
+        scored = rerank.score_pool(
+            lease.workspace_id,
+            lease.reranker,
+            lease.payload["query"],
+            entries[:depth],
+            use_cache=plan.use_cache,
+            timeout=lease.seconds_left,
+        )
+    except ProviderError as error:
+        if provider_states.will_try_again(lease, error, provider=lease.reranker):
+            raise
+        _give_up(lease, waiting=waiting, error=error)
+        return
+    provider_states.succeeded(lease.workspace_id, lease.reranker)
+    question = plans.questions(plan.version_id, [ordinal])[ordinal]
+    targets = Targets(merge(question.expectations))
+
+    def known(passage: Passage) -> tuple[int, ...]:
+        return satisfied[passage.id]
+
+    rows = []
+    for planned in waiting:
+        reordered: tuple[Entry, ...] = rerank.apply(
+            entries, scored.scores, depth=depth, min_score=planned.config.min_score
+        )
+        timings = {**lease.payload["runs"][str(planned.run_id)]}
+        if scored.n_cached < min(depth, len(entries)):
+            timings["rerank"] = round(scored.ms, 3)
+        rows.append(
+            rankings.stored_row(
+                plan=plan,
+                planned=planned,
+                ordinal=ordinal,
+                key=lease.payload["key"],
+                targets=targets,
+                entries=reordered,
+                depth=int(lease.payload["depth"]),
+                timings=timings,
+                satisfied=known,
+                units={
+                    **scored.units,
+                    "rerank_calls": float(scored.n_calls),
+                    "rerank_cached": float(scored.n_cached),
+                },
+            )
+        )
+    with slices.commit(lease, finish=True):
+        results.write(rows, epoch=lease.epoch)
+
+
+def _give_up(lease: Lease, *, waiting: list[PlannedRun], error: ProviderError) -> None:
+    if error.fatal:
+        giving_up.stop_reranker(lease, code=error.code, reason=error.message)
+        return
+    reason = error.message
+    if error.fault is ProviderFault.SERVER and lease.tries:
+        reason = f"{reason} Tried {lease.tries + 1} times."
+    with slices.commit(lease, finish=True):
+        results.write(
+            [
+                ResultRow(
+                    run_id=planned.run_id,
+                    ordinal=lease.items[0],
+                    question_key=lease.payload["key"],
+                    outcome=Outcome.ERROR,
+                    code=error.code.value,
+                    reason=reason,
+                )
+                for planned in waiting
+            ],
+            epoch=lease.epoch,
+        )

@@ -1,0 +1,49 @@
+"""A pool as compact rows: what a rerank slice is handed, and never reads from anywhere else."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from backend.core.matching import Targets
+from backend.core.types import Passage
+from backend.search.types import Entry, StageRank
+
+
+def to_json(entries: Sequence[Entry], *, targets: Targets, with_text: int) -> list[list[Any]]:
+    """One row an entry, in rank order; only the first `with_text` keep their text (the others are not reranked, and
+    what they satisfy is told beside them)."""
+    return [
+        [
+            entry.passage.id,
+            entry.passage.document_id,
+            entry.passage.path,
+            entry.passage.source,
+            entry.passage.ordinal,
+            entry.passage.heading,
+            entry.passage.page,
+            list(targets.satisfied_by(entry.passage)),
+            {name: [stage.rank, stage.score] for name, stage in entry.stages.items()},
+            entry.passage.text if place < with_text else "",
+        ]
+        for place, entry in enumerate(entries)
+    ]
+
+
+def from_json(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Entry, ...], dict[str, tuple[int, ...]]]:
+    """The entries, and by passage id which expectations each satisfies."""
+    entries = tuple(
+        Entry(
+            passage=Passage(
+                id=row[0],
+                document_id=row[1],
+                path=row[2],
+                source=row[3],
+                ordinal=row[4],
+                heading=row[5],
+                page=row[6],
+                text=row[9],
+            ),
+            stages={name: StageRank(rank=value[0], score=value[1]) for name, value in row[8].items()},
+        )
+        for row in rows
+    )
+    return entries, {row[0]: tuple(row[7]) for row in rows}

@@ -1,0 +1,91 @@
+"""From search entries to what a Result keeps: the judged list, and the ranking with the rank of each stage."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from backend.core import judging
+from backend.core.matching import Targets
+from backend.core.types import Level, Outcome, Passage
+from backend.search.types import Entry
+from backend.services.plans import Plan, PlannedRun
+from backend.services.results import ResultRow
+
+SNIPPET_LENGTH = 240
+
+
+def stored_row(
+    *,
+    plan: Plan,
+    planned: PlannedRun,
+    ordinal: int,
+    key: str,
+    targets: Targets,
+    entries: Sequence[Entry],
+    depth: int,
+    timings: dict[str, float],
+    satisfied: Callable[[Passage], Collection[int]] | None = None,
+    units: dict[str, float] | None = None,
+) -> ResultRow:
+    """The row of a question that was searched without an error: `ok`, or `empty` when nothing came back."""
+    judged = judging.judge(
+        (entry.passage for entry in entries),
+        targets,
+        level=plan.level,
+        threshold=plan.threshold,
+        top_k=plan.top_k,
+        satisfied=satisfied,
+    )
+    return ResultRow(
+        run_id=planned.run_id,
+        ordinal=ordinal,
+        question_key=key,
+        outcome=Outcome.OK if entries else Outcome.EMPTY,
+        first_rank=judging.first_rank(judged),
+        judged=judged.to_json(),
+        ranking=stored_ranking(
+            entries, level=plan.level, top_k=plan.top_k, satisfied=satisfied or targets.satisfied_by
+        ),
+        depth=depth,
+        timings=timings,
+        units=units or {},
+    )
+
+
+def stored_ranking(
+    entries: Sequence[Entry], *, level: Level, top_k: int, satisfied: Callable[[Passage], Collection[int]]
+) -> list[dict[str, Any]]:
+    """The entries worth keeping, in rank order: those up to the (top_k + 1)-th key, those within `top_k` of any
+    stage, and every one that satisfies an expectation, however deep (where a miss was lost is read from these).
+
+    Keys are short since there are many: `r` rank, `c` passage, `d` document, `p` path, `s` source, `o` ordinal,
+    `h` heading, `g` page, `x` satisfied expectations, `k` [rank, score] by stage, `t` snippet.
+    """
+    kept = []
+    seen: set[str] = set()
+    for rank, entry in enumerate(entries, start=1):
+        passage = entry.passage
+        if len(seen) <= top_k:
+            seen.add(passage.document_id if level is Level.DOCUMENT else passage.id)
+        within = len(seen) <= top_k
+        found = sorted(satisfied(passage))
+        if not (within or found or any(stage.rank <= top_k for stage in entry.stages.values())):
+            continue
+        item: dict[str, Any] = {
+            "r": rank,
+            "c": passage.id,
+            "d": passage.document_id,
+            "p": passage.path,
+            "s": passage.source,
+            "o": passage.ordinal,
+            "k": {name: [stage.rank, stage.score] for name, stage in entry.stages.items()},
+        }
+        if passage.heading:
+            item["h"] = passage.heading
+        if passage.page is not None:
+            item["g"] = passage.page
+        if found:
+            item["x"] = found
+        if within and passage.text:
+            item["t"] = passage.text[:SNIPPET_LENGTH]
+        kept.append(item)
+    return kept

@@ -1,0 +1,142 @@
+"""Result rows: inserted once, replaced only if not good and only by a higher epoch."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from backend.core.types import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    run_id: UUID
+    ordinal: int
+    question_key: str
+    outcome: Outcome
+    code: str = ""
+    reason: str = ""
+    first_rank: int | None = None
+    judged: dict[str, Any] | None = None
+    ranking: list[Any] = field(default_factory=list)
+    depth: int = 0
+    timings: dict[str, float] = field(default_factory=dict)
+    units: dict[str, float] = field(default_factory=dict)
+
+
+_WRITE = """
+INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code, reason, first_rank, judged, ranking,
+                            depth, timings, units, created_at)
+SELECT run_id, ordinal, question_key, %(epoch)s, outcome, code, reason, first_rank, judged::jsonb, ranking::jsonb,
+       depth, timings::jsonb, units::jsonb, now()
+FROM unnest(%(run_ids)s::uuid[], %(ordinals)s::int[], %(keys)s::text[], %(outcomes)s::text[], %(codes)s::text[],
+            %(reasons)s::text[], %(first_ranks)s::int[], %(judged)s::text[], %(rankings)s::text[], %(depths)s::int[],
+            %(timings)s::text[], %(units)s::text[])
+  AS t (run_id, ordinal, question_key, outcome, code, reason, first_rank, judged, ranking, depth, timings, units)
+ORDER BY run_id, ordinal
+ON CONFLICT (run_id, ordinal) DO UPDATE
+SET question_key = excluded.question_key, epoch = excluded.epoch, outcome = excluded.outcome, code = excluded.code,
+    reason = excluded.reason, first_rank = excluded.first_rank, judged = excluded.judged, ranking = excluded.ranking,
+    depth = excluded.depth, timings = excluded.timings, units = excluded.units, created_at = excluded.created_at
+WHERE backend_result.outcome NOT IN ('ok', 'empty') AND backend_result.epoch < excluded.epoch
+"""
+
+
+def write(rows: Sequence[ResultRow], *, epoch: int) -> int:
+    """Insert the rows in one statement; returns how many were written (a row that must stay is left alone)."""
+    if not rows:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _WRITE,
+            {
+                "epoch": epoch,
+                "run_ids": [row.run_id for row in rows],
+                "ordinals": [row.ordinal for row in rows],
+                "keys": [row.question_key for row in rows],
+                "outcomes": [row.outcome.value for row in rows],
+                "codes": [row.code for row in rows],
+                "reasons": [row.reason for row in rows],
+                "first_ranks": [row.first_rank for row in rows],
+                "judged": [None if row.judged is None else _json(row.judged) for row in rows],
+                "rankings": [_json(row.ranking) for row in rows],
+                "depths": [row.depth for row in rows],
+                "timings": [_json(row.timings) for row in rows],
+                "units": [_json(row.units) for row in rows],
+            },
+        )
+        return int(cursor.rowcount)
+
+
+# The (run, question) pairs of an evaluation that have no row of this epoch and no good row of an earlier one.
+_MISSING = """
+FROM backend_run r
+JOIN backend_evaluation e ON e.id = r.evaluation_id
+JOIN backend_question q ON q.version_id = e.question_set_version_id
+LEFT JOIN backend_result x ON x.run_id = r.id AND x.ordinal = q.ordinal
+WHERE e.id = %(evaluation)s AND (x.id IS NULL OR (x.outcome NOT IN ('ok', 'empty') AND x.epoch < e.epoch))
+"""
+
+_FILL = f"""
+INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code, reason, ranking, depth, timings,
+                            units, created_at)
+SELECT r.id, q.ordinal, q.key, e.epoch, %(outcome)s, %(code)s, %(reason)s, '[]', 0, '{{}}', '{{}}', now()
+{_MISSING} AND (%(ordinals)s::int[] IS NULL OR q.ordinal = ANY(%(ordinals)s::int[]))
+ON CONFLICT (run_id, ordinal) DO UPDATE
+SET epoch = excluded.epoch, outcome = excluded.outcome, code = excluded.code, reason = excluded.reason,
+    judged = NULL, first_rank = NULL, ranking = excluded.ranking, created_at = excluded.created_at
+WHERE backend_result.outcome NOT IN ('ok', 'empty') AND backend_result.epoch < excluded.epoch
+"""
+
+
+def fill_missing(
+    evaluation_id: UUID,
+    *,
+    outcome: Outcome,
+    code: str = "",
+    reason: str = "",
+    ordinals: Sequence[int] | None = None,
+) -> int:
+    """Give every pair that still owes a row this outcome (of all questions, or of some). Returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _FILL,
+            {
+                "evaluation": evaluation_id,
+                "outcome": outcome.value,
+                "code": code,
+                "reason": reason,
+                "ordinals": None if ordinals is None else list(ordinals),
+            },
+        )
+        return int(cursor.rowcount)
+
+
+def missing_ordinals(evaluation_id: UUID, *, limit: int | None = None) -> list[int]:
+    """The questions that owe a row in at least one run, in order."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT DISTINCT q.ordinal {_MISSING} ORDER BY 1 LIMIT %(limit)s",
+            {"evaluation": evaluation_id, "limit": limit},
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def answered(run_ids: Sequence[UUID], ordinals: Sequence[int], *, epoch: int) -> set[tuple[UUID, int]]:
+    """The pairs that need nothing more: a good row, or a row of this epoch."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT run_id, ordinal FROM backend_result
+            WHERE run_id = ANY(%s) AND ordinal = ANY(%s) AND (outcome IN ('ok', 'empty') OR epoch >= %s)
+            """,
+            [list(run_ids), list(ordinals), epoch],
+        )
+        return {(row[0], row[1]) for row in cursor.fetchall()}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,109 @@
+"""A run's numbers from its rows: metrics with intervals, counts of every ending, latency, what was paid."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from backend.core import metric_keys, summaries
+from backend.core.judging import JudgedList
+from backend.core.metric_keys import MetricKey
+from backend.core.states import RunState
+from backend.core.summaries import Ending
+from backend.core.types import Outcome
+from backend.services.plans import Plan
+
+# The bootstrap's seed: fixed, so that the same results give the same interval.
+SEED = 20_240_101
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    ordinal: int
+    outcome: Outcome
+    code: str = ""
+    reason: str = ""
+    judged: dict[str, Any] | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+    units: dict[str, float] = field(default_factory=dict)
+    unanswerable: bool = False
+    returned_something: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """`first_code` and `first_reason` are the commonest of the questions that have no result."""
+
+    state: RunState
+    metrics: dict[str, Any]
+    counts: dict[str, Any]
+    timings: dict[str, Any]
+    cost: dict[str, float]
+    first_code: str = ""
+    first_reason: str = ""
+
+
+def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
+    """One pass over the rows. A mean is over the scored questions; `n_total` counts those that could be scored."""
+    keys = [MetricKey.parse(key) for key in plan.keys]
+    values: dict[str, list[float | None]] = defaultdict(list)
+    endings: list[Ending] = []
+    codes: Counter[tuple[str, str]] = Counter()
+    latencies: list[float] = []
+    steps: dict[str, list[float]] = defaultdict(list)
+    units: Counter[str] = Counter()
+    n_unanswerable_silent = 0
+    for row in rows:
+        judged = None if row.judged is None else JudgedList.from_json(row.judged)
+        n_relevant = 0 if judged is None else judged.n_relevant
+        if judged is None and not row.unanswerable:
+            # Without a judged list nothing says whether the question has expectations: it counts as one that has.
+            n_relevant = 1
+        ending = Ending(outcome=row.outcome, n_relevant=n_relevant, unanswerable=row.unanswerable)
+        endings.append(ending)
+        if row.code:
+            codes[row.code, row.reason] += 1
+        if ending.is_scored and judged is not None:
+            for key, value in metric_keys.compute_all(keys, judged).items():
+                values[key].append(value)
+        n_unanswerable_silent += row.unanswerable and row.outcome is Outcome.EMPTY
+        if row.outcome in {Outcome.OK, Outcome.EMPTY} and row.timings:
+            latencies.append(sum(row.timings.values()))
+            for step, taken in row.timings.items():
+                steps[step].append(taken)
+        units.update({name: amount for name, amount in row.units.items() if amount})
+    counts = summaries.count(endings)
+    metrics = {
+        str(key): asdict(summaries.summarise(values[str(key)], key=key, seed=SEED, n_total=counts.n_eligible))
+        for key in keys
+        if counts.n_scored
+    }
+    by_code = Counter[str]()
+    for (code, _), n in codes.items():
+        by_code[code] += n
+    first = codes.most_common(1)[0][0] if codes else ("", "")
+    return Numbers(
+        state=RunState.SCORED if counts.n_scored else RunState.UNAVAILABLE,
+        metrics=metrics,
+        counts={
+            **asdict(counts),
+            "errors": dict(sorted(by_code.items())),
+            "n_unanswerable_silent": n_unanswerable_silent,
+        },
+        timings={
+            "latency_ms": _percentiles(latencies),
+            "steps_ms": {step: _percentiles(taken) for step, taken in sorted(steps.items())},
+        },
+        cost={name: float(amount) for name, amount in sorted(units.items())},
+        first_code=first[0],
+        first_reason=first[1],
+    )
+
+
+def _percentiles(values: list[float]) -> dict[str, float]:
+    if not values:
+        return {}
+    p50, p95 = np.percentile(values, [50, 95])
+    return {"p50": round(float(p50), 3), "p95": round(float(p95), 3), "n": len(values)}

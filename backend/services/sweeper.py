@@ -1,0 +1,237 @@
+"""Repairs what died: lost doorbells, run-out leases, evaluations that nobody closed. The tick and `manage.py sweep`.
+
+Each step is its own transaction and takes a bounded number of rows; two sweepers at once are harmless.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from backend import logs
+from backend.core.errors import ErrorCode
+from backend.core.states import Lane, SliceKind, SliceState
+from backend.core.types import Outcome
+from backend.models import Slice
+from backend.services import evaluations, giving_up, ingestion, pump, results, slices
+
+DEATHS_TO_SPLIT = 2
+MOST_DEATHS = 5
+_LIMIT = 500
+_PULSE = "sweeper"
+_log = logs.get("sweeper")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What one sweep repaired."""
+
+    n_rung_again: int = 0
+    n_expired: int = 0
+    n_split: int = 0
+    n_given_up: int = 0
+    n_advanced: int = 0
+    n_handed_out: int = 0
+    skipped_leases: bool = False
+
+
+def sweep() -> Swept:
+    """All repairs once, then the pump. After a gap of its own (PostgreSQL was down, nobody swept) leases get one more
+    lease of time: their holders could not renew them either."""
+    gap = _pulse()
+    n_rung = ring_again()
+    n_expired = n_split = n_given_up = 0
+    if not gap:
+        n_expired, n_split, n_given_up = expire()
+    n_given_up += end_overdue()
+    n_advanced = advance()
+    return Swept(
+        n_rung_again=n_rung,
+        n_expired=n_expired,
+        n_split=n_split,
+        n_given_up=n_given_up,
+        n_advanced=n_advanced,
+        n_handed_out=pump.run(),
+        skipped_leases=gap,
+    )
+
+
+def _pulse() -> bool:
+    """Note that a sweep ran; True while leases must not be judged since no sweep ran for longer than a lease."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(7_301_001)")
+        cursor.execute(
+            "SELECT name, EXTRACT(epoch FROM now() - at) FROM backend_pulse WHERE name = ANY(%s)",
+            [[_PULSE, f"{_PULSE}:resumed"]],
+        )
+        ages = {row[0]: float(row[1]) for row in cursor.fetchall()}
+        lease = settings.SLICE_LEASE_SECONDS
+        resumed = _PULSE in ages and ages[_PULSE] > max(lease, 3 * settings.TICK_SECONDS)
+        names = [_PULSE, f"{_PULSE}:resumed"] if resumed else [_PULSE]
+        for name in names:
+            cursor.execute(
+                "INSERT INTO backend_pulse (name, at, lane, slots) VALUES (%s, now(), '', 0) "
+                "ON CONFLICT (name) DO UPDATE SET at = excluded.at",
+                [name],
+            )
+    return resumed or ages.get(f"{_PULSE}:resumed", lease + 1) < lease
+
+
+def ring_again() -> int:
+    """Slices whose doorbell was out for too long go back to waiting: no attempt is counted."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE backend_slice SET state = 'pending', n_rings = n_rings + 1
+            WHERE id IN (SELECT id FROM backend_slice
+                         WHERE state = 'queued' AND queued_at < now() - make_interval(secs => %s)
+                         ORDER BY queued_at LIMIT %s FOR UPDATE SKIP LOCKED)
+            """,
+            [settings.DOORBELL_LOST_SECONDS, _LIMIT],
+        )
+        n = int(cursor.rowcount)
+    if n:
+        _log.warning("doorbells_lost", n=n)
+    return n
+
+
+def expire() -> tuple[int, int, int]:
+    """Leases that ran out: back to waiting, split after two deaths, alone in quarantine after two more, and
+    WORKER_LOST when its own child died there or after five deaths. Returns (expired, split, given up)."""
+    n_split = n_given_up = 0
+    lost = list(
+        Slice.objects.raw(
+            "SELECT * FROM backend_slice WHERE state = 'leased' AND lease_until < now() ORDER BY lease_until LIMIT %s",
+            [_LIMIT],
+        )
+    )
+    for piece in lost:
+        verdict = _died(piece.id, piece.token, child_died=False)
+        n_split += verdict == "split"
+        n_given_up += verdict == "given_up"
+    if lost:
+        _log.warning("leases_expired", n=len(lost), n_split=n_split, n_given_up=n_given_up)
+    return len(lost), n_split, n_given_up
+
+
+def child_died(slice_id: UUID, *, delivery: int) -> None:
+    """A worker saw its own child die over this slice, while it lives itself: no need to wait for the lease."""
+    piece = Slice.objects.filter(id=slice_id, delivery=delivery, state=SliceState.LEASED).first()
+    if piece is not None:
+        _died(piece.id, piece.token, child_died=True)
+        pump.run()
+
+
+def _died(slice_id: UUID, token: UUID | None, *, child_died: bool) -> str:
+    """Count a death, and decide. The row is locked and checked again: its holder may have ended it meanwhile."""
+    with transaction.atomic():
+        piece = (
+            Slice.objects.select_for_update(skip_locked=True)
+            .filter(id=slice_id, token=token, state=SliceState.LEASED)
+            .first()
+        )
+        if piece is None:
+            return "gone"
+        piece.deaths += 1
+        alone = piece.kind in {SliceKind.PREPARE, SliceKind.AGGREGATE} or len(piece.items) <= 1
+        if alone and (piece.deaths >= MOST_DEATHS or (child_died and piece.quarantined)):
+            Slice.objects.filter(id=piece.id).update(deaths=piece.deaths)
+            giving_up.give_up(
+                piece,
+                code=ErrorCode.WORKER_LOST,
+                reason=f"The worker process died {piece.deaths} times while working on this.",
+            )
+            return "given_up"
+        if piece.deaths >= DEATHS_TO_SPLIT and not alone:
+            _split(piece)
+            return "split"
+        quarantined = piece.quarantined or (
+            piece.deaths >= DEATHS_TO_SPLIT and piece.kind in {SliceKind.SEARCH, SliceKind.RERANK, SliceKind.EMBED}
+        )
+        Slice.objects.filter(id=piece.id).update(
+            state=SliceState.PENDING,
+            token=None,
+            lease_until=None,
+            deaths=piece.deaths,
+            quarantined=quarantined,
+            # Quarantine is a prefork child, never a thread: its death must be seen, and must cost nobody else.
+            lane=Lane.SEARCH if quarantined else piece.lane,
+        )
+    return "waiting"
+
+
+def _split(piece: Slice) -> None:
+    """One slice per item; the payload goes to each. An ingestion splits its documents."""
+    if piece.ingestion_id is not None:
+        ingestion.split(piece)
+    else:
+        Slice.objects.bulk_create(
+            [
+                Slice(
+                    workspace_id=piece.workspace_id,
+                    evaluation_id=piece.evaluation_id,
+                    epoch=piece.epoch,
+                    kind=piece.kind,
+                    lane=piece.lane,
+                    root=piece.root,
+                    items=[item],
+                    first=item,
+                    last=item,
+                    reranker=piece.reranker,
+                    pool=piece.pool,
+                    payload=piece.payload,
+                )
+                for item in piece.items
+            ],
+            ignore_conflicts=True,
+        )
+    slices.close([piece.id], SliceState.SPLIT)
+
+
+def end_overdue() -> int:
+    """Evaluations past their deadline: what is open ends `error` with DEADLINE, and they are aggregated."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM backend_evaluation "
+            "WHERE state IN ('queued', 'preparing', 'running') AND deadline_at < now() ORDER BY deadline_at LIMIT 20"
+        )
+        overdue = [row[0] for row in cursor.fetchall()]
+    for evaluation_id in overdue:
+        with transaction.atomic():
+            if not evaluations.lock_for_end(evaluation_id):
+                continue
+            reason = "The evaluation's deadline passed before this question was done."
+            results.fill_missing(evaluation_id, outcome=Outcome.ERROR, code=ErrorCode.DEADLINE, reason=reason)
+            evaluations.close_open_slices(evaluation_id, code=ErrorCode.DEADLINE, reason=reason)
+            evaluations.start_aggregating(evaluation_id)
+    return len(overdue)
+
+
+def advance() -> int:
+    """Evaluations and ingestions whose last slice ended while nobody looked."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT e.id FROM backend_evaluation e
+            WHERE e.state IN ('running', 'cancelling', 'aggregating') AND NOT EXISTS (
+                SELECT 1 FROM backend_slice s WHERE s.evaluation_id = e.id AND s.epoch = e.epoch
+                AND (s.state = 'pending' OR s.state = 'queued' OR (s.state = 'leased' AND s.lease_until >= now())))
+            LIMIT 100
+            """
+        )
+        waiting = [row[0] for row in cursor.fetchall()]
+        cursor.execute(
+            """
+            SELECT i.id FROM backend_ingestion i
+            WHERE i.state IN ('queued', 'running') AND NOT EXISTS (
+                SELECT 1 FROM backend_slice s
+                WHERE s.ingestion_id = i.id AND s.state IN ('pending', 'queued', 'leased'))
+            LIMIT 100
+            """
+        )
+        ingestions = [row[0] for row in cursor.fetchall()]
+    n = sum(evaluations.advance(evaluation_id) for evaluation_id in waiting)
+    for ingestion_id in ingestions:
+        ingestion.finish_if_done(ingestion_id)
+    return n + len(ingestions)

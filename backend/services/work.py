@@ -1,0 +1,75 @@
+"""What a doorbell sets off: claim the slice, do it, and see what that made possible."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import structlog
+from django.db import DatabaseError
+
+from backend import logs
+from backend.core.errors import ErrorCode
+from backend.core.states import SliceKind
+from backend.models import Slice
+from backend.providers.base import ProviderError
+from backend.services import evaluations, giving_up, heartbeat, ingestion, provider_states, pump, slices
+from backend.services.handlers import aggregate, embed, prepare, rerank, search
+from backend.services.slices import Lease, LeaseLostError
+
+MOST_INTERNAL_FAILURES = 2
+_log = logs.get("work")
+
+HANDLERS: dict[SliceKind, Callable[[Lease], None]] = {
+    SliceKind.PREPARE: prepare.run,
+    SliceKind.EMBED: embed.run,
+    SliceKind.SEARCH: search.run,
+    SliceKind.RERANK: rerank.run,
+    SliceKind.AGGREGATE: aggregate.run,
+    SliceKind.INGEST: ingestion.run,
+}
+
+
+def run(slice_id: UUID, *, delivery: int) -> None:
+    """Never raises for what a slice does: an old doorbell is dropped, a failure is written, a lost lease is left."""
+    lease = slices.claim(slice_id, delivery=delivery)
+    if lease is None:
+        _log.debug("doorbell_dropped", slice=str(slice_id), delivery=delivery)
+        return
+    owner = lease.evaluation_id or lease.ingestion_id
+    with structlog.contextvars.bound_contextvars(owner=str(owner), slice=str(slice_id), kind=lease.kind.value):
+        try:
+            with heartbeat.holding(lease):
+                HANDLERS[lease.kind](lease)
+        except LeaseLostError:
+            _log.info("lease_lost")
+        except ProviderError as error:
+            wait = provider_states.wait_before_next(lease, error)
+            used = error.code is not ErrorCode.PROVIDER_RATE
+            slices.release(lease, wait_seconds=wait, used_try=used)
+            _log.info("provider_failed", code=error.code.value, tries=lease.tries + used, wait_seconds=round(wait, 2))
+        except DatabaseError:
+            # PostgreSQL went away or refused: the lease runs out by itself and the slice is handed out again.
+            _log.warning("database_failed", exc_info=True)
+            raise
+        except Exception:  # noqa: BLE001  the edge of the process: whatever it is, the slice must end
+            _log.exception("slice_failed")
+            _failed(lease)
+    after(lease.evaluation_id, lease.ingestion_id)
+
+
+def after(evaluation_id: UUID | None, ingestion_id: UUID | None) -> None:
+    """Outside the slice's own commit, in autocommit: close what is complete, and hand out what waits."""
+    if evaluation_id is not None:
+        evaluations.advance(evaluation_id)
+    if ingestion_id is not None:
+        ingestion.finish_if_done(ingestion_id)
+    pump.run()
+
+
+def _failed(lease: Lease) -> None:
+    """An error of ours. Once more, in case it was a passing one; then the slice is given up and says so."""
+    if lease.tries + 1 < MOST_INTERNAL_FAILURES:
+        slices.release(lease, wait_seconds=1.0, used_try=True)
+        return
+    piece = Slice.objects.filter(id=lease.slice_id, token=lease.token).first()
+    if piece is not None:
+        giving_up.give_up(piece, code=ErrorCode.INTERNAL, reason="Touchstone failed here; the worker's log says where.")
