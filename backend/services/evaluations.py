@@ -26,8 +26,8 @@ from backend.core.states import (
 )
 from backend.core.types import GOOD_OUTCOMES, Level
 from backend.models import Evaluation, QuestionSetVersion, Result, Run, Slice, Workspace
-from backend.providers import registry
 from backend.providers.base import ProviderError
+from backend.search import providers
 from backend.search.types import IndexRef
 from backend.services import plans, pump, question_sets, scopes, slices
 from backend.version import CODE_VERSION
@@ -179,7 +179,7 @@ def _check_reranker(config: RetrievalConfig) -> None:
     """Refuse at submit what no question could be reranked with. Whether a server answers is seen when it runs."""
     if config.reranker:
         try:
-            registry.describe_reranker(config.reranker)
+            providers.describe_reranker(config.reranker)
         except ProviderError as error:
             raise TouchstoneError(error.code, error.message, field="reranker") from error
 

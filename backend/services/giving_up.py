@@ -44,13 +44,11 @@ def stop_reranker(lease: Lease, *, code: ErrorCode, reason: str) -> None:
     """A fault that no other question can escape (auth, billing, quota, unknown model): the modes that use this
     reranker stop with one reason; what has not been tried is `not_run`."""
     with transaction.atomic():
-        if lease.evaluation_id is None:
-            raise ValueError("a rerank slice belongs to an evaluation")
         # Every slice of this reranker that is open: those at work fail by themselves, or find their slice closed.
-        _end_all(lease.evaluation_id, lease.reranker, outcome=Outcome.NOT_RUN, code=code, reason=reason)
+        _end_all(lease.evaluation, lease.reranker, outcome=Outcome.NOT_RUN, code=code, reason=reason)
         run_ids = [
             planned.run_id
-            for planned in plans.load(lease.evaluation_id).runs
+            for planned in plans.load(lease.evaluation).runs
             if planned.config.reranker == lease.reranker
         ]
         Run.objects.filter(id__in=run_ids).update(stop_code=code, stop_reason=reason)
@@ -61,10 +59,8 @@ def stalled(lease: Lease, *, provider: str, reason: str) -> None:
     minutes = settings.PROVIDER_STALL_SECONDS / 60
     sentence = f"{provider} did not answer for {minutes:.3g} minutes and was given up. {reason}".strip()
     with transaction.atomic():
-        if lease.evaluation_id is None:
-            raise ValueError("a rerank slice belongs to an evaluation")
         _end_all(
-            lease.evaluation_id,
+            lease.evaluation,
             provider,
             outcome=Outcome.ERROR,
             code=ErrorCode.PROVIDER_UNAVAILABLE,
@@ -134,6 +130,8 @@ def _search_without_vectors(piece: Slice, *, code: ErrorCode, reason: str) -> No
 
 def _fail_evaluation(piece: Slice, *, code: ErrorCode, reason: str) -> None:
     """`prepare` and `aggregate` cannot be split: the evaluation fails, and its results stay."""
+    if piece.evaluation_id is None:
+        raise ValueError("prepare and aggregate belong to an evaluation")
     Evaluation.objects.filter(id=piece.evaluation_id).exclude(state__in=TERMINAL).update(
         state=EvaluationState.FAILED, code=code, reason=f"{piece.kind} failed. {reason}", finished_at=Now()
     )

@@ -71,6 +71,19 @@ class Lease:
             raise LeaseLostError(str(self.slice_id))
 
     @property
+    def evaluation(self) -> UUID:
+        """The evaluation's id; for kinds that belong to one."""
+        if self.evaluation_id is None:
+            raise ValueError(f"a slice of kind {self.kind} belongs to no evaluation")
+        return self.evaluation_id
+
+    @property
+    def ingestion(self) -> UUID:
+        if self.ingestion_id is None:
+            raise ValueError(f"a slice of kind {self.kind} belongs to no ingestion")
+        return self.ingestion_id
+
+    @property
     def seconds_left(self) -> float:
         return max(0.0, self.deadline - time.monotonic())
 

@@ -134,9 +134,12 @@ def _died(slice_id: UUID, token: UUID | None, *, child_died: bool) -> str:
         if piece is None:
             return "gone"
         piece.deaths += 1
-        alone = piece.kind in {SliceKind.PREPARE, SliceKind.AGGREGATE} or len(piece.items) <= 1
+        alone = _n_items(piece) <= 1
         if alone and (piece.deaths >= MOST_DEATHS or (child_died and piece.quarantined)):
             Slice.objects.filter(id=piece.id).update(deaths=piece.deaths)
+            if piece.ingestion_id is not None:
+                _split(piece)
+                return "given_up"
             giving_up.give_up(
                 piece,
                 code=ErrorCode.WORKER_LOST,
@@ -147,7 +150,7 @@ def _died(slice_id: UUID, token: UUID | None, *, child_died: bool) -> str:
             _split(piece)
             return "split"
         quarantined = piece.quarantined or (
-            piece.deaths >= DEATHS_TO_SPLIT and piece.kind in {SliceKind.SEARCH, SliceKind.RERANK, SliceKind.EMBED}
+            piece.deaths >= DEATHS_TO_SPLIT and piece.kind not in {SliceKind.PREPARE, SliceKind.AGGREGATE}
         )
         Slice.objects.filter(id=piece.id).update(
             state=SliceState.PENDING,
@@ -161,10 +164,16 @@ def _died(slice_id: UUID, token: UUID | None, *, child_died: bool) -> str:
     return "waiting"
 
 
+def _n_items(piece: Slice) -> int:
+    """How many questions or documents; `prepare` and `aggregate` have none and cannot be split."""
+    return len(piece.items) if piece.ingestion_id is None else len((piece.payload or {}).get("documents", ()))
+
+
 def _split(piece: Slice) -> None:
-    """One slice per item; the payload goes to each. An ingestion splits its documents."""
+    """One slice per question; the payload goes to each. An ingestion's documents go into quarantine, and one that was
+    alone there already is given up."""
     if piece.ingestion_id is not None:
-        ingestion.split(piece)
+        ingestion.on_slice_gone(piece, ErrorCode.WORKER_LOST)
     else:
         Slice.objects.bulk_create(
             [
@@ -221,17 +230,4 @@ def advance() -> int:
             """
         )
         waiting = [row[0] for row in cursor.fetchall()]
-        cursor.execute(
-            """
-            SELECT i.id FROM backend_ingestion i
-            WHERE i.state IN ('queued', 'running') AND NOT EXISTS (
-                SELECT 1 FROM backend_slice s
-                WHERE s.ingestion_id = i.id AND s.state IN ('pending', 'queued', 'leased'))
-            LIMIT 100
-            """
-        )
-        ingestions = [row[0] for row in cursor.fetchall()]
-    n = sum(evaluations.advance(evaluation_id) for evaluation_id in waiting)
-    for ingestion_id in ingestions:
-        ingestion.finish_if_done(ingestion_id)
-    return n + len(ingestions)
+    return sum(evaluations.advance(evaluation_id) for evaluation_id in waiting) + ingestion.finish_stale()

@@ -42,10 +42,7 @@ def run(slice_id: UUID, *, delivery: int) -> None:
         except LeaseLostError:
             _log.info("lease_lost")
         except ProviderError as error:
-            wait = provider_states.wait_before_next(lease, error)
-            used = error.code is not ErrorCode.PROVIDER_RATE
-            slices.release(lease, wait_seconds=wait, used_try=used)
-            _log.info("provider_failed", code=error.code.value, tries=lease.tries + used, wait_seconds=round(wait, 2))
+            _provider_failed(lease, error)
         except DatabaseError:
             # PostgreSQL went away or refused: the lease runs out by itself and the slice is handed out again.
             _log.warning("database_failed", exc_info=True)
@@ -65,11 +62,26 @@ def after(evaluation_id: UUID | None, ingestion_id: UUID | None) -> None:
     pump.run()
 
 
+def _provider_failed(lease: Lease, error: ProviderError) -> None:
+    """Hand the slice back, to be tried again; a 429 uses no attempt. What used all of them is given up."""
+    used = error.code is not ErrorCode.PROVIDER_RATE
+    if used and lease.tries + 1 >= provider_states.MOST_TRIES:
+        _give_up(lease, code=error.code, reason=error.message)
+        return
+    wait = provider_states.wait_before_next(lease, error)
+    slices.release(lease, wait_seconds=wait, used_try=used)
+    _log.info("provider_failed", code=error.code.value, tries=lease.tries + used, wait_seconds=round(wait, 2))
+
+
 def _failed(lease: Lease) -> None:
     """An error of ours. Once more, in case it was a passing one; then the slice is given up and says so."""
     if lease.tries + 1 < MOST_INTERNAL_FAILURES:
         slices.release(lease, wait_seconds=1.0, used_try=True)
-        return
+    else:
+        _give_up(lease, code=ErrorCode.INTERNAL, reason="Touchstone failed here; the worker's log says where.")
+
+
+def _give_up(lease: Lease, *, code: ErrorCode, reason: str) -> None:
     piece = Slice.objects.filter(id=lease.slice_id, token=lease.token).first()
     if piece is not None:
-        giving_up.give_up(piece, code=ErrorCode.INTERNAL, reason="Touchstone failed here; the worker's log says where.")
+        giving_up.give_up(piece, code=code, reason=reason)

@@ -25,9 +25,7 @@ REPAIR = "repair"
 
 def run(lease: Lease) -> None:
     """One row per (run, planned question): a missing one is asked again once, then the evaluation is `failed`."""
-    if lease.evaluation_id is None:
-        raise ValueError("an aggregate slice belongs to an evaluation")
-    plan = plans.load(lease.evaluation_id)
+    plan = plans.load(lease.evaluation)
     state = Evaluation.objects.values_list("state", flat=True).get(id=plan.evaluation_id)
     cancelled = state == EvaluationState.CANCELLING
     if cancelled:

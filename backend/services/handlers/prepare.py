@@ -6,8 +6,8 @@ from django.db.models.functions import Now
 from backend.core.errors import ErrorCode
 from backend.core.states import EvaluationState, IndexState, Lane, RunState, SliceKind, SliceState
 from backend.models import Evaluation, Index, Run, Slice
-from backend.providers import registry
 from backend.queries import corpora
+from backend.search import providers
 from backend.services import plans, pump, results, slices
 from backend.services.plans import Plan
 from backend.services.slices import Lease
@@ -20,9 +20,7 @@ def run(lease: Lease) -> None:
 
     An index that is still being built keeps the evaluation `queued`, when it was asked to wait.
     """
-    if lease.evaluation_id is None:
-        raise ValueError("a prepare slice belongs to an evaluation")
-    plan = plans.load(lease.evaluation_id)
+    plan = plans.load(lease.evaluation)
     index_ids = [index.id for index in plan.scope.all_indexes]
     states = dict(Index.objects.filter(id__in=index_ids).values_list("id", "state"))
     gone = [index_id for index_id in index_ids if states.get(index_id) in {None, IndexState.FAILED}]
@@ -53,7 +51,7 @@ def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "")
     """The first slices of these questions. `pool` sets apart the questions that are asked again in one epoch."""
     embedders = plan.embedders()
     kind = SliceKind.EMBED if embedders else SliceKind.SEARCH
-    remote = any(not registry.describe(embedder.spec).local for embedder in embedders.values())
+    remote = any(not providers.describe_embedder(embedder.spec).local for embedder in embedders.values())
     size = slice_size(len(ordinals))
     Slice.objects.bulk_create(
         [
@@ -84,7 +82,7 @@ def slice_size(n_questions: int) -> int:
 def _fail(lease: Lease, code: ErrorCode, reason: str) -> None:
     with slices.commit(lease):
         slices.end(lease, SliceState.GIVEN_UP, code=code, reason=reason)
-        Evaluation.objects.filter(id=lease.evaluation_id, state=EvaluationState.QUEUED).update(
+        Evaluation.objects.filter(id=lease.evaluation, state=EvaluationState.QUEUED).update(
             state=EvaluationState.FAILED, code=code, reason=reason, finished_at=Now()
         )
-        Run.objects.filter(evaluation_id=lease.evaluation_id).update(state=RunState.FAILED)
+        Run.objects.filter(evaluation_id=lease.evaluation).update(state=RunState.FAILED)

@@ -13,9 +13,7 @@ from backend.services.slices import Lease
 
 def run(lease: Lease) -> None:
     """Raises ProviderError while trying again can help. A fault that no other question can escape stops the mode."""
-    if lease.evaluation_id is None:
-        raise ValueError("a rerank slice belongs to an evaluation")
-    plan = plans.load(lease.evaluation_id)
+    plan = plans.load(lease.evaluation)
     ordinal = lease.items[0]
     waiting = [planned for planned in plan.runs if str(planned.run_id) in lease.payload["runs"]]
     settled = results.answered([planned.run_id for planned in waiting], [ordinal], epoch=lease.epoch)

@@ -12,8 +12,7 @@ from backend.core.matching import Targets, merge
 from backend.core.states import Lane, SliceKind
 from backend.core.types import Outcome, Question
 from backend.models import Run, Slice
-from backend.providers import registry
-from backend.search import pipeline
+from backend.search import pipeline, providers
 from backend.search.snapshot import Snapshot, open_snapshot
 from backend.search.types import Entry, Failure, Ranked
 from backend.services import owners, plans, pools, pump, rankings, results, slices
@@ -36,9 +35,7 @@ class _Batch:
 
 def run(lease: Lease) -> None:
     """Commits every few questions; what is committed leaves the slice's items, so a second worker repeats little."""
-    if lease.evaluation_id is None:
-        raise ValueError("a search slice belongs to an evaluation")
-    plan = plans.load(lease.evaluation_id)
+    plan = plans.load(lease.evaluation)
     asked = plans.questions(plan.version_id, list(lease.items))
     remaining = [ordinal for ordinal in lease.items if ordinal in asked]
     settled = results.answered([planned.run_id for planned in plan.runs], remaining, epoch=lease.epoch)
@@ -207,7 +204,7 @@ def _add_child(
             child.payload["runs"][str(planned.run_id)] = timings  # type: ignore[index]
             return
     entries: tuple[Entry, ...] = ranked.entries
-    local = registry.describe_reranker(config.reranker).local
+    local = providers.describe_reranker(config.reranker).local
     batch.children.append(
         Slice(
             workspace_id=plan.workspace_id,
