@@ -110,8 +110,11 @@ PROVIDER_PROBE_SECONDS = env.number("TOUCHSTONE_PROVIDER_PROBE_SECONDS", 10, low
 MAX_QUESTIONS = env.whole("TOUCHSTONE_MAX_QUESTIONS", 100_000, low=1)
 MAX_SET_BYTES = env.whole("TOUCHSTONE_MAX_SET_BYTES", 50 * 1024 * 1024, low=1)
 MAX_DOCUMENT_BYTES = env.whole("TOUCHSTONE_MAX_DOCUMENT_BYTES", 50 * 1024 * 1024, low=1)
+# Folders below which a folder source may lie; none named: any that the server can read.
+FOLDER_ROOTS = env.words("TOUCHSTONE_FOLDER_ROOTS")
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_SET_BYTES + 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FILES = 2000
+FOLDER_ROOTS = env.words("TOUCHSTONE_FOLDER_ROOTS")
 CACHE_DIR = Path(env.text("TOUCHSTONE_CACHE_DIR", str(HOME / "cache")))
 
 # ---- what searches use when nothing else says

@@ -1,0 +1,56 @@
+# `make help` lists the targets. On a fresh machine `make demo` and `make test` are the whole set-up.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+READY := .venv/.ready
+PYTEST := $(BIN)/pytest
+
+.PHONY: help setup demo up test test-e2e test-unit lint types contracts check lock measure chaos clean
+
+help:  ## This list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY)  ## Make .venv with the pinned packages (done by itself where needed)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Touchstone needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || { echo "Making .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
+	@test -x $(BIN)/uv || { echo "Getting uv, the package installer"; $(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -oE '^uv==[^ ]+' requirements.lock)"; }
+	@echo "Installing $$(grep -c '==' requirements.lock) pinned packages"
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+demo: $(READY)  ## Ingest the sample handbook, evaluate every mode, print the tables
+	@$(BIN)/touchstone demo
+
+up: $(READY)  ## Run the service on this machine until Ctrl-C
+	@$(BIN)/touchstone up
+
+test: $(READY)  ## All tests but the long fault suite (what CI runs)
+	@$(PYTEST) tests
+	@command -v chromium >/dev/null || echo "Browser tests were not run: there is no chromium here."
+
+test-unit: $(READY)  ## Only the tests that need no service
+	@$(PYTEST) tests/unit
+
+lint: $(READY)  ## ruff: rules and format
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(READY)  ## mypy, strict
+	@$(BIN)/mypy
+
+contracts: $(READY)  ## import-linter: data flows one way
+	@$(BIN)/lint-imports --no-cache 2>&1 | sed -n '/^Contracts$$/,$$p'; exit $${PIPESTATUS[0]}
+
+check: lint types contracts  ## Everything that reads code without running it
+
+lock: $(READY)  ## Pin again after a change in pyproject.toml
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip compile pyproject.toml --extra server --group dev --generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
+
+measure: $(READY)  ## SciFact through the real service (needs the reference data; takes about 30 minutes)
+	@$(BIN)/python -m bench.scifact
+
+clean:  ## Remove caches and the embedded services' data of this folder
+	@rm -rf .touchstone .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
