@@ -8,6 +8,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
 
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.question_sets.format_csv import BETWEEN
@@ -59,7 +60,10 @@ def to_csv(parsed: ParsedSet, *, lossy: bool = False) -> str:
     rows = list(_csv_rows(questions))
     columns = [name for name in _CSV_COLUMNS if any(row.get(name) for row in rows)]
     out = io.StringIO()
-    writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
+    # The writer puts no quotes around a lone carriage return, and readers would end the row there.
+    has_return = any("\r" in cell for row in rows for cell in row.values())
+    quoting: Literal[0, 1] = csv.QUOTE_ALL if has_return else csv.QUOTE_MINIMAL
+    writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n", quoting=quoting)
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
@@ -135,7 +139,7 @@ def _not_in_form_1(question: Question) -> str | None:
 def _not_in_csv(question: Question) -> str | None:
     if any(BETWEEN in tag for tag in question.tags):
         return f"has a tag with `{BETWEEN}`"
-    longest = max(len(text) for row in _csv_rows([question]) for text in row.values())
+    longest = max((len(text) for row in _csv_rows([question]) for text in row.values()), default=0)
     if longest > _LONGEST_CELL:
         return f"has a value of more than {_LONGEST_CELL:,} characters"
     for entry in question.expectations:

@@ -11,9 +11,9 @@ from backend.core.question_sets.table import Table
 
 _QUESTION = ("question", "query")
 _PATH = ("path", "expected", "expect")
-_EXPECTED = (*_PATH, "document", "content_contains", "passage", "expected_chunk_id", "text", "unanswerable")
+TARGET_COLUMNS = (*_PATH, "document", "content_contains", "passage", "expected_chunk_id", "text", "unanswerable")
 _TEXTS = ("id", "note", "description", "reference_answer", "source_id", "collection")
-_KNOWN = {*_QUESTION, *_EXPECTED, *_TEXTS, "must_pass", "tags", "grade", "source"}
+_KNOWN = {*_QUESTION, *TARGET_COLUMNS, *_TEXTS, "must_pass", "tags", "grade", "source"}
 _TRUE, _FALSE = {"true", "yes", "1", "x"}, {"false", "no", "0"}
 BETWEEN = "|"
 
@@ -22,7 +22,7 @@ def _recognise(content: Content) -> bool:
     if content.json is not None:
         return False
     table = Table(content.text)
-    return any(name in table.columns for name in _QUESTION) and any(name in table.columns for name in _EXPECTED)
+    return any(name in table.columns for name in _QUESTION) and any(name in table.columns for name in TARGET_COLUMNS)
 
 
 def _read(content: Content, notes: Notes) -> Iterator[RawCase]:

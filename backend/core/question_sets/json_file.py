@@ -25,6 +25,8 @@ class JsonLines:
 
     def items(self, notes: Notes) -> Iterator[RawCase]:
         """Each line's value. A line that is no JSON is a fault of its own, and the next line is read."""
+        if not self.text.strip():
+            return
         for number, line in numbered_lines(self.text):
             stripped = line.strip(" \t\r")
             if not stripped or stripped.startswith("#"):
