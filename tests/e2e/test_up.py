@@ -120,8 +120,10 @@ class Up:
         self.until("Ctrl-C")
         return found[0]
 
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
+    def end(self, number: signal.Signals | None = None) -> int:
+        """Signal it, or only wait for it."""
+        if number is not None:
+            self.process.send_signal(number)
         code = self.process.wait(timeout=60)
         self._reader.join(timeout=10)
         if self.process.stdout is not None:
@@ -155,57 +157,63 @@ def _status(address: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ordinary", [False, True], ids=["as ourselves", "as an ordinary user"])
-def test_up_starts_from_nothing_survives_a_kill_and_stops_cleanly(folder: Path, ordinary: bool) -> None:
-    if ordinary and os.geteuid() != 0:
-        pytest.skip("the tests run as an ordinary user already")
-    user = User(folder, account=NOBODY if ordinary else None)
-
-    first = Up(user, "--port", "0", "--search-workers", "1")
-    page = first.page()
-    token = (user.home / "token").read_text()
-    assert stat.S_IMODE((user.home / "token").stat().st_mode) == 0o600
-    assert token.strip()
-    assert _status(page) < 500
-    services = embedded.attach(user.home)
-    assert services is not None
-    assert services.started == ("postgres", "valkey")
-    with psycopg.connect(services.database_url) as connection:
-        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
-    first.end(signal.SIGKILL)
-    _wait_until_nothing_runs(user.home, seconds=10)
-
-    again = Up(user, "--port", page.rpartition(":")[2], "--search-workers", "1")
-    assert again.page() == page
-    assert (user.home / "token").read_text() == token
-    with psycopg.connect(services.database_url) as connection:
-        assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
-    assert again.end(signal.SIGINT) == 0
-    _wait_until_nothing_runs(user.home, seconds=0)
-
-
-@pytest.mark.slow
-def test_a_second_up_and_other_commands_attach_and_stop_nothing(folder: Path) -> None:
+def test_up_is_attached_to_killed_started_again_with_its_data_and_stopped(folder: Path) -> None:
+    """One story and not five tests: each start costs seconds."""
     user = User(folder, account=None)
     first = Up(user, "--port", "0", "--search-workers", "1")
-    page = first.page()
+    page, token = _look_at_what_was_started(first, user)
+    services = embedded.attach(user.home)
+    assert services is not None
+    with psycopg.connect(services.database_url) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
 
     second = Up(user)
     assert second.page() == page
     assert "Already running" in second.output
     assert second.end(signal.SIGINT) == 0
-    assert _status(page) < 500
-
     code, output = user.run("migrate", "--check")
     assert code == 0, output
+    assert _status(page) < 500, "those who attach stop nothing"
+
+    first.end(signal.SIGKILL)
+    _wait_until_nothing_runs(user.home, seconds=10)
+
+    again = Up(user, "--port", page.rpartition(":")[2], "--search-workers", "1")
+    assert _look_at_what_was_started(again, user) == (page, token)
+    with psycopg.connect(services.database_url) as connection:
+        assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
 
     follower = Up(user)
     follower.page()
-    assert first.end(signal.SIGTERM) == 0
-    follower.until("has ended")
-    assert follower.process.wait(timeout=30) == 0
-    follower.end(signal.SIGTERM)
+    assert again.end(signal.SIGTERM) == 0
     _wait_until_nothing_runs(user.home, seconds=0)
+    follower.until("has ended")
+    assert follower.end() == 0
+
+
+@pytest.mark.slow
+def test_up_serves_an_ordinary_user_and_leaves_nothing_when_killed(folder: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the tests run as an ordinary user already")
+    user = User(folder, account=NOBODY)
+    up = Up(user, "--port", "0", "--search-workers", "1")
+    _look_at_what_was_started(up, user)
+    assert user.home.stat().st_uid == NOBODY.uid
+    up.end(signal.SIGKILL)
+    _wait_until_nothing_runs(user.home, seconds=10)
+
+
+def _look_at_what_was_started(up: Up, user: User) -> tuple[str, str]:
+    """The page's address and the token."""
+    page = up.page()
+    services = embedded.attach(user.home)
+    assert services is not None
+    assert services.started == ("postgres", "valkey")
+    assert _status(page) < 500
+    for secret in ("token", "secret_key", "stack.json"):
+        assert stat.S_IMODE((user.home / secret).stat().st_mode) == 0o600
+    assert re.search(rf"{page}/login/\S{{20,}}", up.output), "a link that signs in"
+    return page, (user.home / "token").read_text().strip()
 
 
 def test_a_busy_port_is_named_together_with_the_option(folder: Path) -> None:
