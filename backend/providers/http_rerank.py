@@ -19,6 +19,7 @@ from backend.providers.base import (
 )
 from backend.providers.settings import HttpRerankerSettings
 from backend.providers.transport import post_json
+from backend.providers.vectors import wrong_shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,19 +120,19 @@ def describe(settings: HttpRerankerSettings) -> RerankerInfo:
 def checked_scores(results: object, *, n_documents: int, who: str) -> list[float]:
     """The scores of `[{index, score | relevance_score}]` in the documents' order, or SHAPE saying what is wrong."""
     if not isinstance(results, list):
-        raise _shape(who, "no list of results")
+        raise wrong_shape(who, "no list of results")
     if len(results) != n_documents:
-        raise _shape(who, f"{len(results)} scores for {n_documents} passages")
+        raise wrong_shape(who, f"{len(results)} scores for {n_documents} passages")
     scores: list[float | None] = [None] * n_documents
     for entry in results:
         index = entry.get("index") if isinstance(entry, dict) else None
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < n_documents:
-            raise _shape(who, f"a result whose index is not one of the {n_documents} passages")
+            raise wrong_shape(who, f"a result whose index is not one of the {n_documents} passages")
         if scores[index] is not None:
-            raise _shape(who, f"passage {index} twice")
+            raise wrong_shape(who, f"passage {index} twice")
         score = entry["score"] if "score" in entry else entry.get("relevance_score")
         if not isinstance(score, int | float) or isinstance(score, bool) or not math.isfinite(score):
-            raise _shape(who, f"no finite score for passage {index}")
+            raise wrong_shape(who, f"no finite score for passage {index}")
         scores[index] = float(score)
     return [score for score in scores if score is not None]
 
@@ -140,16 +141,8 @@ def _results(answer: object) -> object:
     return answer.get("results") if isinstance(answer, dict) else answer
 
 
-def _units(answer: object) -> dict[str, float]:
-    """What was billed: Cohere's `meta.billed_units`, or the tokens of Jina's and vLLM's `usage`."""
-    if not isinstance(answer, dict):
-        return {}
-    meta = answer.get("meta")
-    billed = meta.get("billed_units") if isinstance(meta, dict) else None
-    usage = answer.get("usage")
-    if not isinstance(billed, dict):
-        tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
-        billed = {"total_tokens": tokens}
+def billed_units(billed: dict[Any, Any]) -> dict[str, float]:
+    """The entries that are amounts, whatever their names: units come and go."""
     return {
         str(unit): float(amount)
         for unit, amount in billed.items()
@@ -157,5 +150,11 @@ def _units(answer: object) -> dict[str, float]:
     }
 
 
-def _shape(who: str, what: str) -> ProviderError:
-    return ProviderError(ProviderFault.SHAPE, f"{who} answered 200 with {what}.")
+def _units(answer: object) -> dict[str, float]:
+    """What was billed: Cohere's `meta.billed_units`, or the tokens of Jina's and vLLM's `usage`."""
+    if not isinstance(answer, dict):
+        return {}
+    meta, usage = answer.get("meta"), answer.get("usage")
+    if isinstance(meta, dict) and isinstance(meta.get("billed_units"), dict):
+        return billed_units(meta["billed_units"])
+    return billed_units({"total_tokens": usage.get("total_tokens")}) if isinstance(usage, dict) else {}

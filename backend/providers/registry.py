@@ -3,7 +3,7 @@
 Describing loads no model and imports no provider's library, so that processes that only read stay small.
 """
 
-from backend.providers import http_rerank, local, local_rerank, model_files
+from backend.providers import cohere_, http_rerank, local, local_rerank, model_files, openai_embed
 from backend.providers.base import (
     Embedder,
     EmbedderInfo,
@@ -24,6 +24,10 @@ def embedder(spec: str, settings: ProviderSettings) -> Embedder:
     match kind:
         case "local":
             return local.LocalEmbedder(name, settings)
+        case "openai":
+            return openai_embed.OpenAIEmbedder(name, settings)
+        case "cohere":
+            return cohere_.CohereEmbedder(name, settings)
         case _:
             raise _unknown(spec, what="embedder", variable="TOUCHSTONE_EMBEDDER", known=_EMBEDDERS)
 
@@ -34,6 +38,10 @@ def describe_embedder(spec: str, settings: ProviderSettings) -> EmbedderInfo:
     match kind:
         case "local":
             return local.describe(name, settings)
+        case "openai":
+            return openai_embed.describe(name, settings)
+        case "cohere":
+            return cohere_.describe_embedder(name, settings)
         case _:
             raise _unknown(spec, what="embedder", variable="TOUCHSTONE_EMBEDDER", known=_EMBEDDERS)
 
@@ -50,6 +58,8 @@ def reranker(spec: str, settings: ProviderSettings) -> Reranker:
             return http_rerank.HttpReranker(
                 settings.http_reranker(name), connect_timeout=settings.connect_timeout_seconds
             )
+        case "cohere":
+            return cohere_.CohereReranker(name, settings)
         case _:
             raise _unknown(spec, what="reranker", variable="TOUCHSTONE_RERANKER", known=_RERANKERS)
 
@@ -64,6 +74,8 @@ def describe_reranker(spec: str, settings: ProviderSettings) -> RerankerInfo:
             return local_rerank.describe_cross_encoder(name, settings)
         case "http" if name:
             return http_rerank.describe(settings.http_reranker(name))
+        case "cohere":
+            return cohere_.describe_reranker(name, settings)
         case _:
             raise _unknown(spec, what="reranker", variable="TOUCHSTONE_RERANKER", known=_RERANKERS)
 

@@ -214,15 +214,15 @@ class _Handler(BaseHTTPRequestHandler):
             body = self._body()
             if script.latency_seconds:
                 standin.ending.wait(script.latency_seconds)
-            if script.die_after is not None and number >= script.die_after:
+            fault = script.fault_of(number)
+            # A call is recorded before the client can see its end, so that the client finds it in the statistics.
+            if fault is Fault.RESET or (script.die_after is not None and number >= script.die_after):
+                end()
                 self._reset()
                 return
-            status, answer, headers = self._answer(path, body, number=number, script=script)
-            fault = script.fault_of(number)
             if self._broken(fault):
-                status = 0
                 return
-            # Told before the answer leaves: a client that has its answer finds the call in the statistics.
+            status, answer, headers = self._answer(path, body, number=number, script=script)
             payload = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             end()
             self._send_bytes(status, payload, headers=headers, fault=fault)
@@ -256,8 +256,6 @@ class _Handler(BaseHTTPRequestHandler):
         ending = self.server.standin.ending
         if fault is Fault.HANG:
             ending.wait(600)
-            self._reset()
-        elif fault is Fault.RESET:
             self._reset()
         elif fault is Fault.DRIP_HEADERS:
             self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
