@@ -1,6 +1,6 @@
 """Checked cases to a set: keys, threshold, level, and the faults that only show between questions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from backend.core.errors import ErrorCode
 from backend.core.question_sets.cases import Draft, RawCase, read_case
@@ -41,17 +41,22 @@ def assemble(
             code=ErrorCode.EVAL_SET_EMPTY,
         )
     questions = _with_keys(drafts, taken=set(places))
-    grades = [one.grade for question in questions for one in question.expectations if one.grade > 0]
-    if not grades:
+    if not _positive_grades(questions):
         notes.warn("nothing relevant", "no question expects anything, so no metric can be given", place=Place())
+    threshold, level = threshold_and_level(questions)
+    return ParsedSet(format=format_name, questions=questions, threshold=threshold, level=level, warnings=notes.warnings)
+
+
+def threshold_and_level(questions: Sequence[Question]) -> tuple[float, Level]:
+    """The grade from which an expectation is relevant (1, or the smallest positive grade where none reaches 1), and
+    what a rank counts."""
+    grades = _positive_grades(questions)
     level = Level.PASSAGE if any(_looks_at_content(question) for question in questions) else Level.DOCUMENT
-    return ParsedSet(
-        format=format_name,
-        questions=questions,
-        threshold=min(grades) if grades and max(grades) < 1 else 1.0,
-        level=level,
-        warnings=notes.warnings,
-    )
+    return min(grades) if grades and max(grades) < 1 else 1.0, level
+
+
+def _positive_grades(questions: Sequence[Question]) -> list[float]:
+    return [one.grade for question in questions for one in question.expectations if one.grade > 0]
 
 
 def _with_keys(drafts: list[Draft], *, taken: set[str]) -> tuple[Question, ...]:

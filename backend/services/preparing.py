@@ -1,0 +1,116 @@
+"""A document made ready for an Index: read in a limited child, cut into passages, embedded."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+from backend.core.chunking import ChunkMode, ChunkSettings, chunk
+from backend.core.errors import DocumentError, ErrorCode
+from backend.core.types import ChunkSpan, ExtractedText, Mark
+from backend.models import Blob, Document
+from backend.readers.parent import ReaderChild
+from backend.readers.reading import READER_VERSION
+from backend.search import embedding, providers
+from backend.services import base_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A document cut into passages. `fresh`: it was read just now, so its text is still to be stored."""
+
+    document: Document
+    extracted: ExtractedText
+    spans: Sequence[ChunkSpan]
+    fresh: bool
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.extracted.text[span.start : span.end] for span in self.spans]
+
+
+class Preparer:
+    """Reads and embeds for one Index. A context manager: the child that reads starts with the first document that
+    has to be read and ends with the block."""
+
+    def __init__(self, index_settings: Mapping[str, Any], *, workspace_id: UUID) -> None:
+        self._workspace_id = workspace_id
+        self._embedding: Mapping[str, Any] = index_settings["embedding"]
+        self._spec = base_settings.embedder_of(index_settings)
+        self._chunking = index_settings["chunking"]
+        self._child = ReaderChild()
+        self._cut: tuple[ChunkSettings, Callable[[str], Sequence[int] | None] | None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._child.close()
+
+    def draft(self, document: Document) -> Draft:
+        """Raises DocumentError when it cannot be read, ProviderError when the model's tokenizer cannot be had."""
+        fresh = document.text_hash != document.bytes_hash or document.reader != READER_VERSION
+        extracted = self._read(document) if fresh else stored_text(document)
+        settings, token_offsets = self._cutting()
+        spans = chunk(extracted, settings, token_offsets)
+        if not spans:
+            raise DocumentError(ErrorCode.DOCUMENT_NO_TEXT, "No text was found in the file.")
+        return Draft(document=document, extracted=extracted, spans=spans, fresh=fresh)
+
+    def embed(self, texts: Sequence[str], *, before_call: Callable[[], None]) -> Sequence[Sequence[float]] | None:
+        """The texts' vectors, or None where the base has no embedder. Raises ProviderError, and what `before_call`
+        raises ahead of a call; each call's vectors are cached, so that a document of any length gets on, try by try.
+        """
+        if not self._spec:
+            return None
+        return embedding.embed_passages(
+            self._workspace_id,
+            self._spec,
+            texts,
+            query_prefix=self._embedding.get("query_prefix"),
+            document_prefix=self._embedding.get("document_prefix"),
+            before_call=before_call,
+        ).vectors
+
+    def _read(self, document: Document) -> ExtractedText:
+        blob = Blob.objects.get(id=document.blob_id)
+        if blob.sha256 != document.bytes_hash:
+            raise DocumentError(ErrorCode.DOCUMENT_TOO_LARGE, document.reason or "The file is too large.")
+        return self._child.read(bytes(blob.data), path=document.path)
+
+    def _cutting(self) -> tuple[ChunkSettings, Callable[[str], Sequence[int] | None] | None]:
+        if self._cut is None:
+            window, offsets = None, None
+            if self._spec:
+                embedder = providers.embedder(
+                    self._spec,
+                    query_prefix=self._embedding.get("query_prefix"),
+                    document_prefix=self._embedding.get("document_prefix"),
+                )
+                if embedder.info.max_tokens is not None:
+                    window = embedder.info.max_tokens - embedder.info.reserved_tokens
+                offsets = embedder.token_offsets
+            settings = ChunkSettings(
+                size=self._chunking["size"],
+                overlap=self._chunking["overlap"],
+                mode=ChunkMode(self._chunking["mode"]),
+                max_tokens=window,
+            )
+            self._cut = settings, offsets
+        return self._cut
+
+
+def stored_text(document: Document) -> ExtractedText:
+    return ExtractedText(
+        text=document.text,
+        marks=tuple(Mark(start=start, heading=tuple(heading), page=page) for start, heading, page in document.marks),
+        reader=document.reader,
+    )
+
+
+def marks_as_json(extracted: ExtractedText) -> list[list[Any]]:
+    """What `Document.marks` holds: [start, headings, page] of each mark."""
+    return [[mark.start, list(mark.heading), mark.page] for mark in extracted.marks]
