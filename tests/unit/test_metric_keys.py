@@ -1,7 +1,10 @@
 """A stored key is its definition, and a k that the ranking does not reach is an error."""
 
+from pathlib import Path
+
 import pytest
 
+from backend.core.comparison import Verdict
 from backend.core.errors import ValidationError
 from backend.core.metric_keys import (
     NAMES,
@@ -117,3 +120,12 @@ def test_all_metrics_come_under_their_printed_keys() -> None:
     keys = [MetricKey.parse("mrr@10"), MetricKey.parse("hit@1"), MetricKey.parse("ndcg(gain=exp)@10")]
     assert list(compute_all(keys, judged)) == ["mrr@10", "hit@1", "ndcg(gain=exp)@10"]
     assert compute_all(keys[:2], judged) == {"mrr@10": 0.5, "hit@1": 0.0}
+
+
+def test_every_metric_is_documented_under_its_key() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for name in NAMES:
+        assert f"| `{name}@k` |" in page
+    assert "| `ndcg(gain=exp)@k` |" in page
+    for verdict in Verdict:
+        assert f"`{verdict.value}`" in page

@@ -1,5 +1,9 @@
 """Every metric has the values that the definitions name, and None where a question cannot be scored."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from backend.core.errors import ValidationError
@@ -8,6 +12,7 @@ from backend.core.metrics import Gain, average_precision, hit, judged_share, mrr
 from backend.core.types import Alternative, Expectation, Level
 from tests.unit.judged import documents, expects, judge_ids, passage, question
 
+ROOT = Path(__file__).parents[2]
 FIVE_OF_GRADE_3 = {f"d{number}": 3.0 for number in range(1, 6)}
 
 
@@ -143,3 +148,12 @@ def test_an_absurd_grade_does_not_overflow(gain: Gain, grade: float) -> None:
     value = ndcg(judge_ids(["x", "a"], {"a": grade, "b": 1}), k=10, gain=gain)
     assert value is not None
     assert 0.6 < value < 0.64
+
+
+def test_computing_a_metric_loads_no_framework() -> None:
+    script = (
+        "import sys, backend.core.metrics, backend.core.metric_keys, backend.core.arithmetic, backend.core.ties\n"
+        "print([name for name in ('django', 'celery', 'numpy', 'scipy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
