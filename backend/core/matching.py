@@ -67,7 +67,7 @@ class KnownPaths:
 class Targets:
     """A question's merged expectations, made ready: one per question, used for every mode and passage.
 
-    Remembers what each passage id satisfied, so one lives no longer than one question over one index.
+    Remembers what each passage satisfied, so one lives no longer than one question over one index.
     """
 
     __slots__ = ("_by_path", "_others", "_remembered", "expectations")
@@ -77,7 +77,7 @@ class Targets:
         self.expectations = expectations
         self._by_path: dict[str, list[int]] = {}
         self._others: list[tuple[int, _Ready]] = []
-        self._remembered: dict[str, tuple[int, ...]] = {}
+        self._remembered: dict[tuple[str, str], tuple[int, ...]] = {}
         for index, expectation in enumerate(expectations):
             for alternative in expectation.any_of:
                 ready = _Ready(alternative, known=known)
@@ -89,14 +89,15 @@ class Targets:
 
     def satisfied_by(self, passage: Passage) -> tuple[int, ...]:
         """The indices of the expectations that a passage satisfies, in order."""
-        remembered = self._remembered.get(passage.id)
+        key = (passage.document_id, passage.id)
+        remembered = self._remembered.get(key)
         if remembered is not None:
             return remembered
         indices = set(self._by_path.get(passage.path, ()))
         if self._others:
             folded = _Folded(passage)
             indices.update(index for index, ready in self._others if index not in indices and ready.holds(folded))
-        self._remembered[passage.id] = satisfied = tuple(sorted(indices))
+        self._remembered[key] = satisfied = tuple(sorted(indices))
         return satisfied
 
 

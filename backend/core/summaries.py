@@ -32,7 +32,8 @@ class Counts:
 
     `n_error`, `n_cancelled`, `n_not_run` (its outcome), `n_unanswerable`, `n_without_expectation` (R = 0),
     `n_scored`. Beside them: `n_empty`, the scored ones whose search returned nothing, and `n_eligible`, those with
-    R >= 1 that are not unanswerable, however they ended: what a complete run would have scored.
+    R >= 1 that are not unanswerable, however they ended: what a complete run would have scored. And
+    `n_unanswerable_empty`, the unanswerable ones whose search returned nothing, as it should.
     """
 
     n_total: int = 0
@@ -42,6 +43,7 @@ class Counts:
     n_cancelled: int = 0
     n_not_run: int = 0
     n_unanswerable: int = 0
+    n_unanswerable_empty: int = 0
     n_without_expectation: int = 0
     n_eligible: int = 0
 
@@ -106,7 +108,9 @@ def count(endings: Iterable[Ending]) -> Counts:
         tally["n_total"] += 1
         tally["n_eligible"] += ending.is_eligible
         tally[_place(ending)] += 1
-        tally["n_empty"] += ending.is_scored and ending.outcome is Outcome.EMPTY
+        if ending.outcome is Outcome.EMPTY:
+            tally["n_empty"] += ending.is_scored
+            tally["n_unanswerable_empty"] += ending.unanswerable
     return Counts(**tally)
 
 

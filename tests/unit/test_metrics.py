@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from backend.core.arithmetic import explain
 from backend.core.errors import ValidationError
 from backend.core.judging import judge
+from backend.core.metric_keys import MetricKey
 from backend.core.metrics import Gain, average_precision, hit, judged_share, mrr, ndcg, precision, recall
 from backend.core.types import Alternative, Expectation, Level
 from tests.unit.judged import documents, expects, judge_ids, passage, question
@@ -148,6 +150,28 @@ def test_an_absurd_grade_does_not_overflow(gain: Gain, grade: float) -> None:
     value = ndcg(judge_ids(["x", "a"], {"a": grade, "b": 1}), k=10, gain=gain)
     assert value is not None
     assert 0.6 < value < 0.64
+
+
+def test_the_terms_of_ndcg_are_shown_with_gain_and_discount() -> None:
+    shown = explain(MetricKey(name="ndcg", k=10), judge_ids(["d2", "x", "d1"], {"d1": 3, "d2": 1}))
+    assert [(term.rank, term.key, term.gain, term.discount) for term in shown.terms] == [
+        (1, "d2", 1, 1),
+        (3, "d1", 3, 0.5),
+    ]
+    assert [(term.rank, term.gain) for term in shown.ideal] == [(1, 3), (2, 1)]
+    assert shown.denominator == near(3 + 0.63093)
+    assert shown.value == near(2.5 / 3.63093)
+
+
+def test_the_terms_of_average_precision_are_the_precisions_at_new_hits() -> None:
+    shown = explain(MetricKey(name="map", k=3), judge_ids(["a", "x", "b"], dict.fromkeys("abcd", 1.0)))
+    assert [(term.rank, term.gain, term.term) for term in shown.terms] == [(1, 1, 1), (3, 2, 2 / 3)]
+    assert shown.denominator == 4
+
+
+def test_a_question_that_cannot_be_scored_has_no_terms() -> None:
+    shown = explain(MetricKey(name="mrr", k=3), judge_ids(["a"], {}))
+    assert (shown.value, shown.terms) == (None, ())
 
 
 def test_computing_a_metric_loads_no_framework() -> None:

@@ -82,17 +82,19 @@ def test_every_question_is_counted_in_one_place() -> None:
         Ending(outcome=Outcome.EMPTY, n_relevant=0),
         Ending(outcome=Outcome.OK, n_relevant=0, unanswerable=True),
         Ending(outcome=Outcome.OK, n_relevant=1, unanswerable=True),
+        Ending(outcome=Outcome.EMPTY, n_relevant=0, unanswerable=True),
         Ending(outcome=Outcome.ERROR, n_relevant=0, unanswerable=True),
     ]
     counts = count(endings)
     assert counts == Counts(
-        n_total=10,
+        n_total=11,
         n_scored=2,
         n_empty=1,
         n_error=2,
         n_cancelled=1,
         n_not_run=1,
-        n_unanswerable=2,
+        n_unanswerable=3,
+        n_unanswerable_empty=1,
         n_without_expectation=2,
         n_eligible=5,
     )

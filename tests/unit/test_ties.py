@@ -1,7 +1,7 @@
 """Equal scores have one order everywhere."""
 
+import random
 from dataclasses import replace
-from itertools import permutations
 
 import pytest
 
@@ -22,8 +22,9 @@ def test_each_part_of_the_rule_decides_where_all_before_are_equal() -> None:
         replace(base, best_leg_rank=None, path="a"),
         replace(base, score=-1.0, path="a"),
     ]
-    for order in (expected[::-1], *list(permutations(expected))[::40_000]):
-        assert sorted(order, key=tie_key) == expected
+    for seed in range(50):
+        shuffled = random.Random(seed).sample(expected, len(expected))
+        assert sorted(shuffled, key=tie_key) == expected
 
 
 def test_text_is_ordered_by_its_bytes() -> None:

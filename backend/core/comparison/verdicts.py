@@ -110,9 +110,10 @@ def _decision(verdict: Verdict, sentence: str, tested: Tested, *, n_needed: int 
 
 
 def _facts(paired: Paired, tested: Tested) -> str:
+    label = "p" if tested.p == tested.adjusted_p else "adjusted p"
     p = "< 0.001" if tested.adjusted_p < 0.001 else f"= {tested.adjusted_p:.3f}"
     return (
         f"{paired.metric} changed by {paired.mean_delta:+.3f} (95 % interval {paired.low:+.3f} to {paired.high:+.3f},"
-        f" p {p}) over {paired.n} of {paired.n + paired.n_dropped} questions:"
+        f" {label} {p}) over {paired.n} of {paired.n + paired.n_dropped} questions:"
         f" {paired.n_wins} better, {paired.n_losses} worse, {paired.n_ties} equal"
     )
