@@ -179,11 +179,11 @@ def _call(run: Callable[[Any, dict[str, Any]], Any], *, settings: ProviderSettin
     client = _clients.get(settings)
     left = deadline - before
     if left <= 0:
-        raise ProviderError(ProviderFault.TIMEOUT, "The provider did not answer in time.", retryable=True)
+        raise ProviderError(ProviderFault.TIMEOUT, f"{who} did not answer in time.", retryable=True)
     try:
         return run(client, {"max_retries": 0, "timeout_in_seconds": left})
-    except ProviderError:
-        raise
+    except ProviderError as error:
+        raise transport.named(error, who=who) from error
     except ApiError as error:
         if error.status_code is None or error.status_code == 200:
             raise ProviderError(

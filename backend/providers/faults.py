@@ -43,7 +43,9 @@ def from_status(
     `who` names the provider to people. The provider's own words are shortened, and `secret` never stays in them;
     those of a refused key are dropped, as some providers repeat a part of the key.
     """
-    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+    if status < HTTPStatus.MULTIPLE_CHOICES:
+        return ProviderError(ProviderFault.SHAPE, f"{who} answered {status} where 200 was due.")
+    if status < HTTPStatus.BAD_REQUEST:
         return ProviderError(
             ProviderFault.NOT_CONFIGURED,
             f"{who} answers with a redirect ({status}); set its final address.",

@@ -85,6 +85,8 @@ class ProviderSettings:
                 ProviderFault.NOT_CONFIGURED,
                 f"{variable}_SHAPE is {entry.shape!r}; it must be one of {', '.join(RERANK_SHAPES)}.",
             )
+        if entry.batch_size is not None and entry.batch_size < 1:
+            raise ProviderError(ProviderFault.NOT_CONFIGURED, f"{variable}_BATCH must be a whole number above 0.")
         return entry
 
 
@@ -115,8 +117,6 @@ def _http_rerankers(env: Mapping[str, str]) -> tuple[HttpRerankerSettings, ...]:
             continue
         stem = variable.removesuffix("_URL")
         batch = env.get(f"{stem}_BATCH") or ""
-        if batch and not (batch.isdecimal() and int(batch) > 0):
-            raise ProviderError(ProviderFault.NOT_CONFIGURED, f"{stem}_BATCH must be a whole number above 0.")
         found.append(
             HttpRerankerSettings(
                 name=match[1].lower(),
@@ -124,7 +124,8 @@ def _http_rerankers(env: Mapping[str, str]) -> tuple[HttpRerankerSettings, ...]:
                 shape=(env.get(f"{stem}_SHAPE") or "tei").lower(),
                 model=env.get(f"{stem}_MODEL") or "",
                 key=(env.get(f"{stem}_KEY") or "").strip(),
-                batch_size=int(batch) if batch else None,
+                # 0 is refused when the reranker is used: one bad entry must not stop a process from starting.
+                batch_size=None if not batch else int(batch) if batch.isdecimal() else 0,
             )
         )
     return tuple(found)

@@ -33,7 +33,7 @@ def post_json(
     Raises ProviderError for everything else. The caller still checks the shape: a 200 promises nothing.
     """
     if timeout <= 0:
-        raise _timed_out()
+        raise named(_timed_out(), who=who)
     if not (key.isascii() and key.isprintable()):
         raise ProviderError(ProviderFault.AUTH, f"{who}: the key holds characters that no key can hold.")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -44,6 +44,8 @@ def post_json(
             headers={"Content-Type": "application/json", **headers},
             timeout=httpx.Timeout(timeout, connect=connect_timeout),
         )
+    except ProviderError as error:
+        raise named(error, who=who) from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise ProviderError(ProviderFault.NOT_CONFIGURED, f"{who}: {error}") from error
     if response.status_code != httpx.codes.OK:
@@ -62,6 +64,16 @@ def post_json(
         raise ProviderError(
             ProviderFault.SHAPE, f"{who} answered 200 with something that is not JSON.", retryable=True
         ) from error
+
+
+def named(error: ProviderError, *, who: str) -> ProviderError:
+    """The same error with the provider's name before its sentence: the transport does not know whom it calls."""
+    return ProviderError(
+        error.fault,
+        f"{who}: {error.message}",
+        retryable=error.retryable,
+        wait_seconds=error.wait_seconds,
+    )
 
 
 def client() -> httpx.Client:
@@ -235,7 +247,7 @@ def _timed_out() -> ProviderError:
 
 def _lost(error: Exception) -> NoReturn:
     sentence = (
-        "The provider cannot be reached."
+        f"The provider cannot be reached ({str(error)[:120]})."
         if isinstance(error, httpcore.ConnectError)
         else "The provider broke off the connection before its answer was complete."
     )

@@ -214,6 +214,7 @@ def test_a_server_that_is_not_there_may_be_tried_again() -> None:
         reranker(gone).rerank(QUERY, CANDIDATES[:3], timeout=5)
 
     assert (caught.value.fault, caught.value.retryable) == (ProviderFault.SERVER, True)
+    assert caught.value.message.startswith("http:x: The provider cannot be reached")
 
 
 def test_a_server_that_dies_after_some_calls_answered_those(standin: Standin) -> None:

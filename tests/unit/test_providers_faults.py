@@ -35,6 +35,7 @@ NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC).timestamp()
         (503, "", ProviderFault.SERVER, True),
         (504, "", ProviderFault.TIMEOUT, True),
         (529, "", ProviderFault.SERVER, True),
+        (204, "", ProviderFault.SHAPE, False),
         (307, "", ProviderFault.NOT_CONFIGURED, False),
     ],
 )

@@ -1,9 +1,10 @@
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from backend.providers.base import ProviderError, ProviderFault
+from backend.providers.base import ERROR_CODES, ProviderError, ProviderFault
 from backend.providers.settings import ProviderSettings
 
 RERANKER = {
@@ -57,7 +58,8 @@ def test_an_address_that_is_unusable_or_holds_a_secret_is_refused(url: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"), [("TOUCHSTONE_RERANK_X_SHAPE", "cohre"), ("TOUCHSTONE_RERANK_X_BATCH", "0")]
+    ("variable", "value"),
+    [("TOUCHSTONE_RERANK_X_SHAPE", "cohre"), ("TOUCHSTONE_RERANK_X_BATCH", "0"), ("TOUCHSTONE_RERANK_X_BATCH", "x")],
 )
 def test_a_misspelt_setting_is_named(variable: str, value: str) -> None:
     with pytest.raises(ProviderError, match=variable):
@@ -68,3 +70,15 @@ def test_keys_do_not_show_in_a_representation() -> None:
     settings = ProviderSettings.from_env(RERANKER | {"CO_API_KEY": "s3cret-cohere", "OPENAI_API_KEY": "s3cret-openai"})
 
     assert "s3cret" not in repr(settings)
+
+
+def test_every_setting_and_every_fault_is_documented() -> None:
+    root = Path(__file__).resolve().parents[2]
+    source = (root / "backend" / "providers" / "settings.py").read_text()
+    page = (root / "docs" / "providers.md").read_text()
+    read = set(re.findall(r'env\.get\("([A-Z_]+)"\)', source))
+    read |= {f"TOUCHSTONE_RERANK_NAME{part}" for part in re.findall(r"\{stem\}(_[A-Z]+)", source)}
+
+    assert len(read) >= 12
+    assert {name for name in read if name not in page} <= {"COHERE_API_KEY"}, "an alias that Cohere reads too"
+    assert [fault for fault in ProviderFault if f"| `{fault}` | `{ERROR_CODES[fault]}` |" not in page] == []
