@@ -1,0 +1,190 @@
+"""A whole service of its own for a test: PostgreSQL, broker, web, workers and beat as real processes, to be killed."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import psycopg
+import redis
+
+from backend import embedded, env
+from backend.embedded.processes import read_procfile
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKERS = ("worker-control", "worker-search", "worker-provider")
+# Times that let a test see recovery in seconds instead of minutes.
+QUICK = {
+    "TOUCHSTONE_LEASE_SECONDS": "4",
+    "TOUCHSTONE_DOORBELL_LOST_SECONDS": "4",
+    "TOUCHSTONE_TICK_SECONDS": "1",
+}
+_BOOTSTRAP = (
+    "import django; django.setup(); from backend.services import workspaces; "
+    "print(workspaces.bootstrap(existing_token=None).token)"
+)
+
+
+class Cluster:
+    """Started by `with`. `http` has the token; `sql` and `broker` reach behind it."""
+
+    def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.settings = dict(settings or {})
+        self._stack = contextlib.ExitStack()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        home = self.folder / "home"
+        supervisor = embedded.start(home, postgres=True, broker=True)
+        self._stack.callback(supervisor.stop)
+        self._stack.callback(self.stop)
+        self.redis_url = supervisor.services.redis_url
+        self.database_url = supervisor.services.database_url
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")},
+            "DATABASE_URL": self.database_url,
+            "REDIS_URL": self.redis_url,
+            "TOUCHSTONE_HOME": str(home),
+            "TOUCHSTONE_SECRET_KEY": "a key for tests, long enough to be one, and secret to nobody",
+            "DJANGO_SETTINGS_MODULE": "backend.settings",
+            "PYTHONPATH": str(ROOT),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PORT": str(self.port),
+            "TOUCHSTONE_HOST": "127.0.0.1",
+            **QUICK,
+            **self.settings,
+        }
+        try:
+            self.python("-m", "django", "migrate", "--verbosity", "0")
+            self.token = self.python("-c", _BOOTSTRAP).strip().splitlines()[-1]
+            for name in ("web", *WORKERS, "beat"):
+                self.start(name)
+            self.http = httpx.Client(
+                base_url=f"{self.url}/api/v1/",
+                headers={"Authorization": f"Bearer {self.token}"},
+                timeout=60,
+                event_hooks={"response": [_tell_errors]},
+            )
+            self._stack.callback(self.http.close)
+            self.wait(self._answers, "the web process to answer", seconds=60)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    # ---- processes
+    def python(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments], env=self.environment, cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise AssertionError(f"{arguments} ended {done.returncode}:\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def start(self, name: str) -> None:
+        """Start one of the Procfile's processes, in a session of its own so that it can be killed with its children."""
+        line = read_procfile(ROOT / "Procfile")[name]
+        log = (self.folder / f"{name}.log").open("ab")
+        self._processes[name] = subprocess.Popen(
+            ["/bin/sh", "-c", line], env=self.environment, cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+        )
+        log.close()
+
+    def kill(self, *names: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """Signal each process with all its children."""
+        for name in names:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._processes[name].pid, number)
+        if number is signal.SIGKILL:
+            for name in names:
+                self._processes.pop(name).wait(timeout=20)
+
+    def stop(self) -> None:
+        self.kill(*self._processes)
+
+    def pid(self, name: str) -> int:
+        return self._processes[name].pid
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    # ---- behind the service
+    def sql(self, statement: str, *arguments: object) -> list[tuple[Any, ...]]:
+        parts = env.database(self.database_url)
+        with psycopg.connect(
+            host=str(parts["HOST"]), user=str(parts["USER"]), dbname=str(parts["NAME"]), autocommit=True
+        ) as connection:
+            cursor = connection.execute(statement.encode(), arguments or None)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextlib.contextmanager
+    def broker(self) -> Iterator["redis.Redis"]:
+        client = redis.Redis.from_url(env.redis_for_client(self.redis_url))
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def flush(self) -> None:
+        with self.broker() as client:
+            client.flushall()
+
+    # ---- in front of it
+    def get(self, path: str, **parameters: Any) -> Any:
+        return self.http.get(path, params=parameters).raise_for_status().json()
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Any:
+        return self.http.post(path, json=body, **options).raise_for_status().json()
+
+    def finished(self, evaluation_id: str, *, seconds: float = 120) -> Any:
+        """Poll an evaluation to its end."""
+        found: dict[str, Any] = {}
+
+        def ended() -> bool:
+            found.update(self.get(f"evaluations/{evaluation_id}"))
+            return found["state"] in {"completed", "failed", "cancelled"}
+
+        self.wait(ended, f"evaluation {evaluation_id} to end", seconds=seconds)
+        return found
+
+    def wait(self, condition: Callable[[], bool], what: str, *, seconds: float) -> float:
+        """Seconds until the condition held."""
+        started = time.monotonic()
+        while time.monotonic() - started < seconds:
+            if condition():
+                return time.monotonic() - started
+            time.sleep(0.1)
+        logs = "\n".join(f"--- {name}\n{self.log(name)[-3000:]}" for name in self._processes)
+        raise AssertionError(f"waited {seconds:.0f} s in vain for {what}\n{logs}")
+
+    def _answers(self) -> bool:
+        try:
+            return self.http.get(f"{self.url}/healthz").status_code == 200
+        except httpx.HTTPError:
+            return False
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _tell_errors(response: httpx.Response) -> None:
+    """A refused request shows its problem in the test's failure."""
+    if response.status_code >= 400:
+        response.read()
+        print(response.status_code, response.request.url, response.text)
