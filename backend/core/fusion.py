@@ -5,7 +5,6 @@ orders the result; the best rank that any list gave a candidate is what it looks
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import fsum
 
 from backend.core.configs import Fusion
@@ -25,13 +24,11 @@ def rrf(
     With a, b, c and c, d, a: a = c = 1/61 + 1/63 = 0.0322664..., b = d = 1/62. A list of weight 0 takes no part: what
     only it holds is not returned. A candidate that comes twice in a list counts at its first place.
     """
-    terms: dict[str, list[float]] = {}
-    seen: dict[str, Candidate] = {}
+    sums = _Sums()
     for ranking, weight in _weighted(lists, weights):
         for rank, candidate in enumerate(_distinct(ranking), start=1):
-            _note(seen, candidate, rank=rank)
-            terms.setdefault(candidate.id, []).append(weight / (constant + rank - 1 + rank_base))
-    return _ordered(seen, terms)
+            sums.add(candidate, rank=rank, term=weight / (constant + rank - 1 + rank_base))
+    return sums.ordered()
 
 
 def convex(lists: Sequence[Sequence[Candidate]], *, weights: Sequence[float] | None = None) -> list[Candidate]:
@@ -41,8 +38,7 @@ def convex(lists: Sequence[Sequence[Candidate]], *, weights: Sequence[float] | N
     A list whose scores are all equal (or that holds one candidate) gives 1 to each; an absent candidate earns 0, as
     does the last of a list. A list of weight 0 takes no part, an empty one keeps its weight.
     """
-    terms: dict[str, list[float]] = {}
-    seen: dict[str, Candidate] = {}
+    sums = _Sums()
     taking_part = _weighted(lists, weights)
     total = fsum(weight for _, weight in taking_part)
     for ranking, weight in taking_part:
@@ -50,10 +46,9 @@ def convex(lists: Sequence[Sequence[Candidate]], *, weights: Sequence[float] | N
         low = min((candidate.score for candidate in distinct), default=0.0)
         span = max((candidate.score for candidate in distinct), default=0.0) - low
         for rank, candidate in enumerate(distinct, start=1):
-            _note(seen, candidate, rank=rank)
             share = (candidate.score - low) / span if span > 0 else 1.0
-            terms.setdefault(candidate.id, []).append(weight / total * share)
-    return _ordered(seen, terms)
+            sums.add(candidate, rank=rank, term=weight / total * share)
+    return sums.ordered()
 
 
 def fuse(lists: Sequence[Sequence[Candidate]], *, fusion: Fusion) -> list[Candidate]:
@@ -80,16 +75,35 @@ def _distinct(ranking: Sequence[Candidate]) -> list[Candidate]:
     return list(first.values())
 
 
-def _note(seen: dict[str, Candidate], candidate: Candidate, *, rank: int) -> None:
-    """Keep the best leg rank: a list that was fused before brings that of its legs, a leg its own rank."""
-    best = rank if candidate.best_leg_rank is None else candidate.best_leg_rank
-    before = seen.get(candidate.id)
-    if before is not None and before.best_leg_rank is not None:
-        best = min(best, before.best_leg_rank)
-    seen[candidate.id] = replace(candidate, best_leg_rank=best)
+class _Sums:
+    """What each candidate has earned, and the best rank any leg gave it."""
 
+    def __init__(self) -> None:
+        self._candidates: dict[str, Candidate] = {}
+        self._terms: dict[str, list[float]] = {}
+        self._best: dict[str, int] = {}
 
-def _ordered(seen: dict[str, Candidate], terms: dict[str, list[float]]) -> list[Candidate]:
-    # fsum: equal terms give equal scores in whatever order the lists came.
-    fused = [replace(candidate, score=fsum(terms[key])) for key, candidate in seen.items()]
-    return sorted(fused, key=tie_key)
+    def add(self, candidate: Candidate, *, rank: int, term: float) -> None:
+        key = candidate.id
+        # A list that was fused before brings the best rank of its legs, a leg its own.
+        best = rank if candidate.best_leg_rank is None else candidate.best_leg_rank
+        if key in self._candidates:
+            self._terms[key].append(term)
+            self._best[key] = min(best, self._best[key])
+        else:
+            self._candidates[key], self._terms[key], self._best[key] = candidate, [term], best
+
+    def ordered(self) -> list[Candidate]:
+        fused = [
+            Candidate(
+                id=key,
+                # fsum: equal terms give equal scores in whatever order the lists came.
+                score=fsum(self._terms[key]),
+                path=candidate.path,
+                source=candidate.source,
+                ordinal=candidate.ordinal,
+                best_leg_rank=self._best[key],
+            )
+            for key, candidate in self._candidates.items()
+        ]
+        return sorted(fused, key=tie_key)

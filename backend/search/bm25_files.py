@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import logging
 import os
 import shutil
 from array import array
@@ -63,10 +64,16 @@ def load_scorer(folder: Path) -> Any:
     """The library's memory-mapped scorer; None where no chunk holds any word."""
     if json.loads((folder / _DONE).read_text())["n_words"] == 0:
         return None
+    return _library().BM25.load(folder, mmap=True, show_progress=False)
+
+
+def _library() -> Any:
     # Heavy, and only searches need it.
     import bm25s
 
-    return bm25s.BM25.load(folder, mmap=True, show_progress=False)
+    # It sets its own logger to DEBUG when it is imported.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    return bm25s
 
 
 def remove(index_id: UUID) -> None:
@@ -117,10 +124,7 @@ def _write(index_id: UUID, folder: Path) -> None:
     rows = Rows.of(_read(index_id, vocabulary=vocabulary, texts=texts))
     rows.save(folder)
     if vocabulary:
-        # Heavy, and only the builder needs it.
-        import bm25s
-
-        scorer = bm25s.BM25(k1=1.2, b=0.75, method="lucene", dtype="float64", csc_backend="scipy")
+        scorer = _library().BM25(k1=1.2, b=0.75, method="lucene", dtype="float64", csc_backend="scipy")
         scorer.index((texts, vocabulary), create_empty_token=False, show_progress=False)
         scorer.save(folder, show_progress=False)
     (folder / _DONE).write_text(json.dumps({"n_words": len(vocabulary), "n_chunks": len(texts)}))

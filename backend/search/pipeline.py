@@ -215,25 +215,26 @@ def _first_stage(
     order, fused = _fused(config, read, passages=passages)
     timings["fusion"] = timings.get("fusion", 0.0) + _ms_since(started)
     entries = []
-    for rank, candidate in enumerate(order, start=1):
-        of_entry = stages[candidate.id]
+    for rank, (key, score) in enumerate(order, start=1):
+        of_entry = stages[key]
         if fused:
-            of_entry[FUSED] = StageRank(rank=rank, score=candidate.score)
-        entries.append(Entry(passage=passages[candidate.id], stages=of_entry))
+            of_entry[FUSED] = StageRank(rank=rank, score=score)
+        entries.append(Entry(passage=passages[key], stages=of_entry))
     return _Found(entries=tuple(entries), sizes=sizes, more=any(leg.more for of_index in read for leg in of_index))
 
 
 def _fused(
     config: RetrievalConfig, read: Sequence[Sequence[legs.Leg]], *, passages: Mapping[str, Passage]
-) -> tuple[list[Candidate], bool]:
-    """The final order, and whether any fusion took place (with one leg and one Index the leg's order stands)."""
+) -> tuple[list[tuple[str, float]], bool]:
+    """The final order with its scores, and whether anything was fused: one leg of one Index stands as it is."""
+    if len(read) == 1 and len(read[0]) == 1:
+        return [(hit.id, hit.score) for hit in read[0][0].hits if hit.id in passages], False
     lists = []
     for of_index in read:
         candidates = [[_candidate(hit, passages[hit.id]) for hit in leg.hits if hit.id in passages] for leg in of_index]
         lists.append(candidates[0] if len(candidates) == 1 else fuse(candidates, fusion=config.fusion))
-    if len(lists) == 1:
-        return lists[0], len(read[0]) > 1
-    return rrf(lists), True
+    order = lists[0] if len(lists) == 1 else rrf(lists)
+    return [(candidate.id, candidate.score) for candidate in order], True
 
 
 def _candidate(hit: legs.Hit, passage: Passage) -> Candidate:

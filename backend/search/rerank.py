@@ -117,7 +117,7 @@ def apply(
 
 
 def _keys(info: RerankerInfo, query: str, pool: Sequence[Candidate]) -> list[bytes]:
-    """One per candidate. Where scores depend on the pool, it is in the key: each text and first-stage score in order."""
+    """One per candidate. Where scores depend on the pool, it is in the key: its texts and scores in order."""
     who = (info.provider, info.base_url, info.model, info.spec if not info.model else "")
     if not info.pool_dependent:
         return [cache.key("score", *who, query, candidate.text) for candidate in pool]

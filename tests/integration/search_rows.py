@@ -68,7 +68,8 @@ class Base:
             )
         with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE backend_chunk SET lexemes = to_tsvector(%s::regconfig, text) WHERE index_id = %s AND lexemes IS NULL",
+                "UPDATE backend_chunk SET lexemes = to_tsvector(%s::regconfig, text)"
+                " WHERE index_id = %s AND lexemes IS NULL",
                 [f"ts_{self.language}", self.index.id],
             )
         Index.objects.filter(id=self.index.id).update(

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -55,17 +56,13 @@ def test_scores_are_those_of_plain_bm25() -> None:
     draw = random.Random(7)
     texts = [[f"w{min(int(draw.expovariate(0.15)), 40)}" for _ in range(draw.randint(1, 60))] for _ in range(120)]
     base = make_base(*(Row(path=f"d{i:03}.txt", text=" ".join(text)) for i, text in enumerate(texts)))
-    paths = dict(base.index.chunks.values_list("id", "path"))
+    paths = {str(key): path for key, path in base.index.chunks.values_list("id", "path")}
     for query in (["w1"], ["w3", "w9", "w30"], ["w2", "w2", "w17"], ["w0", "unknown"]):
         expected = plain_bm25(texts, query)
         found = ask(base, " ".join(query), depth=1000)
-        assert {str(paths[key_of(paths, chunk)]): score for chunk, score in found} == {
+        assert {paths[chunk]: score for chunk, score in found} == {
             f"d{i:03}.txt": pytest.approx(score, rel=1e-12) for i, score in enumerate(expected) if score > 0
         }
-
-
-def key_of(paths: dict[object, str], chunk: str) -> object:
-    return next(key for key in paths if str(key) == chunk)
 
 
 def order_of(base: Base, found: list[tuple[str, float]]) -> list[str]:
@@ -159,9 +156,14 @@ def test_an_older_file_may_serve_until_the_new_one_is_built(monkeypatch: pytest.
 
 def test_builders_at_the_same_time_build_once(monkeypatch: pytest.MonkeyPatch) -> None:
     base = make_base(*(Row(path=f"{i}", text=f"apple w{i}") for i in range(50)))
-    built: list[object] = []
+    built: list[Path] = []
     build = bm25_files._build
-    monkeypatch.setattr(bm25_files, "_build", lambda *args: (built.append(1), build(*args)))
+
+    def counted(index_id: UUID, target: Path) -> None:
+        built.append(target)
+        build(index_id, target)
+
+    monkeypatch.setattr(bm25_files, "_build", counted)
     results: list[int] = []
 
     def one() -> None:
