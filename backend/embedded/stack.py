@@ -221,6 +221,7 @@ def _own_stack(
         )
         if verbose:
             stack._readers = {name: LogReader(group.log(name)) for name in (WEB, *others)}  # noqa: SLF001 - made here
+        tell("the first workspace is there; starting the page, the workers and the clock")
         group.start()
         _wait_for_page(stack, host=host, port=port)
         running.announce(base_url=base_url)
