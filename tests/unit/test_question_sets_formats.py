@@ -212,6 +212,7 @@ def test_a_pattern_inside_a_document_name_is_refused() -> None:
         ("prompts: [a]\nproviders: [b]\n\ntests: data/questions.csv\n", "`data/questions.csv`"),
         ("question,retrieval_precision\na,0.5\n", "table of results"),
         ("query,correct_answer\na,b\n", "Add a column"),
+        ("question,owner\na,b\n", "no column that says what should be found"),
         ('{"question": "a", "truth": "b [x.pdf#page=7]"}\n{"question": "c", "truth": "d"}\n', "answers only"),
         ('{"queryText": "phone"}\n{"queryText": "steel"}', "query set"),
         ('{"question": "a", "expected_docs": ["France is a country."]}', "text of documents"),

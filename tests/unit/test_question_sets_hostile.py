@@ -113,17 +113,17 @@ def test_random_bundles_raise_nothing_else(files: dict[str, list[str]]) -> None:
     ],
 )
 def test_hostile_files_are_refused_soon(data: bytes) -> None:
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises(QuestionSetError):
         parse(data)
-    assert time.monotonic() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def test_a_line_of_ten_megabytes_is_read_soon() -> None:
     line = json.dumps({"question": "a", "expect": {"content_contains": "b c" * 3_400_000}}).encode()
-    begin = time.monotonic()
+    begin = time.process_time()
     assert len(parse(line).questions) == 1
-    assert time.monotonic() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def test_a_zip_that_unpacks_beyond_the_limit_is_refused() -> None:

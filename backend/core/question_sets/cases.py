@@ -127,7 +127,7 @@ class _FaultWatch:
 
 def _pick(value: Mapping[str, Any], noun: str, *, place: Place, notes: Notes) -> tuple[str, Any]:
     """The value under a field's name or its synonym; both, when they differ, are a fault."""
-    given = [(name, value[name]) for name in _SYNONYMS[noun] if value.get(name) is not None]
+    given = [(name, one) for name in _SYNONYMS[noun] if (one := value.get(name)) is not None]
     if not given:
         return noun, None
     if len(given) > 1 and given[0][1] != given[1][1]:

@@ -6,7 +6,7 @@ from typing import Any
 from backend.core.question_sets.cases import RawCase
 from backend.core.question_sets.content import Content, Format
 from backend.core.question_sets.grouping import Groups, number_or_text
-from backend.core.question_sets.notes import Notes
+from backend.core.question_sets.notes import Notes, refuse
 from backend.core.question_sets.table import Table
 
 _QUESTION = ("question", "query")
@@ -21,12 +21,15 @@ BETWEEN = "|"
 def _recognise(content: Content) -> bool:
     if content.json is not None:
         return False
-    table = Table(content.text)
-    return any(name in table.columns for name in _QUESTION) and any(name in table.columns for name in TARGET_COLUMNS)
+    return any(name in Table(content.text).columns for name in _QUESTION)
 
 
 def _read(content: Content, notes: Notes) -> Iterator[RawCase]:
     table = Table(content.text)
+    if not any(name in table.columns for name in TARGET_COLUMNS):
+        raise refuse(
+            "The table has no column that says what should be found: add `document`, `content_contains` or `path`."
+        )
     groups = Groups(opaque=False)
     for row, place in table.rows(notes):
         for name in row:
