@@ -68,6 +68,15 @@ def search_many(
     }
 
 
+def no_embedder() -> Failure:
+    """What a configuration that needs a vector gets where the Index holds none."""
+    return Failure(
+        code=ErrorCode.PROVIDER_NOT_CONFIGURED,
+        reason="This knowledge base has no embedder, so it can be searched by keyword only.",
+        fatal=True,
+    )
+
+
 class _FailedError(Exception):
     """Ends one configuration."""
 
@@ -131,11 +140,7 @@ class _Asked:
 
     def _vector(self, index: IndexRef) -> Sequence[float] | Failure:
         if not index.embedder:
-            return Failure(
-                code=ErrorCode.PROVIDER_NOT_CONFIGURED,
-                reason="This knowledge base has no embedder, so it can be searched by keyword only.",
-                fatal=True,
-            )
+            return no_embedder()
         given = self.vectors.get(index.id)
         if given is None:
             return Failure(code=ErrorCode.INTERNAL, reason="The question has no vector for this Index.")
