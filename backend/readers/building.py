@@ -21,8 +21,9 @@ DEFAULT_LIMITS = ReadLimits()
 # NUL and lone surrogates cannot be stored in PostgreSQL; the other controls are debris of binary formats.
 _UNSTORABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
 _LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_BLANK_LINES = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+(?=\n)")
-_TRAILING = re.compile(r"[^\S\n]+(?=\n|$)")
+# The look behind lets a match begin at the start of a run only: else a long run of spaces takes quadratic time.
+_TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]+(?=\n|\Z)")
+_BLANK_LINES = re.compile(r"\n{3,}")
 _SPACES = re.compile(r"\s+")
 
 
@@ -37,7 +38,7 @@ def one_line(text: str) -> str:
 
 def tidy(text: str) -> str:
     """Cleaned text without trailing spaces, and with one blank line where there were several."""
-    return _BLANK_LINES.sub("\n", _TRAILING.sub("", clean(text))).strip("\n")
+    return _BLANK_LINES.sub("\n\n", _TRAILING.sub("", clean(text))).strip("\n")
 
 
 class TextBuilder:

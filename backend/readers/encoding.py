@@ -17,9 +17,12 @@ _CANDIDATES = [
 ]  # fmt: skip
 _LATIN = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "mac_roman"})
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-# ğ ı ş and their capitals in Windows-1254: elsewhere Icelandic letters, which come with á í ó ú.
-_TURKISH = re.compile(rb"[\xf0\xfd\xfe\xd0\xdd\xde]")
-_ICELANDIC = re.compile(rb"[\xe1\xed\xf3\xfa\xe6]")
+# Short texts are told apart by the letters that only some languages have. ğ ı of Windows-1254 are Icelandic (or
+# Czech) letters elsewhere, which come with á í ó ú.
+_TURKISH = re.compile(rb"[\xf0\xfd\xd0\xdd]")
+_NOT_TURKISH = re.compile(rb"[\xe1\xed\xf3\xfa\xe6]")
+# Central European letters where Windows-1252 has signs (or letters that Western words hardly have), within words.
+_CENTRAL = re.compile(rb"[A-Za-z][\x9a\x9d-\x9f\xb3\xb9\xba\xbe\xbf\xf5\xfb]|[\x8a\x8d-\x8f\xa3\xaf][A-Za-z]")
 _SAMPLE = 64_000
 
 
@@ -110,8 +113,13 @@ def _detected(data: bytes) -> str:
     best = from_bytes(sample, cp_isolation=_CANDIDATES).best()
     name = best.encoding if best is not None else "cp1252"
     if name in _LATIN:
-        if _TURKISH.search(sample) and not _ICELANDIC.search(sample):
+        if _TURKISH.search(sample) and not _NOT_TURKISH.search(sample):
             return "cp1254"
-        if name in {"mac_roman", "cp1254"}:
+        if name in {"mac_roman", "cp1254"} or (name == "cp1250" and not _CENTRAL.search(sample)):
             return "cp1252"
+    if name == "cp949":
+        text = sample.decode(name, errors="replace")
+        n_wide = sum(character > "\u1000" for character in text)
+        n_hangul = sum("\uac00" <= character <= "\ud7a3" for character in text)
+        return name if n_hangul > 0.7 * n_wide else "gb18030"
     return name

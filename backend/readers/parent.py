@@ -34,7 +34,8 @@ class ReaderChild:
     The process is started by the first document and kept for the next ones (about a tenth of a second a start,
     a millisecond a small document). A document that takes longer than `timeout_seconds`, asks for more than
     `memory_bytes` or breaks the process is refused, and the next one gets a new process. One document at a time:
-    other threads wait for their turn.
+    other threads wait for their turn. Best kept one a thread: the kernel ends the process with the thread that
+    started it, so that a thread which ends costs the next one a new start.
     """
 
     def __init__(
@@ -124,6 +125,8 @@ class ReaderChild:
     def _ready(self) -> socket.socket:
         if self._owner != os.getpid():
             # After a fork the process belongs to the parent: forget it, and start one of our own.
+            if self._process is not None:
+                self._process.returncode = 0  # not ours to wait for
             self._process, self._owner = None, os.getpid()
             if self._connection is not None:
                 self._connection.close()

@@ -52,7 +52,7 @@ _ZIP_MAINS = (
     ("word/", Kind.DOCX),
     ("ppt/", Kind.PPTX),
 )
-_HTML_START = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html\b)", re.I | re.S)
+_HTML_START = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html\b)", re.I | re.S)
 _TAG = re.compile(r"<[a-zA-Z!/]")
 _MAIL_START = re.compile(
     r"(?:From [^\n]+\n)?(?=(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*?MIME-Version:)(?:[!-9;-~]+:)", re.I
