@@ -31,8 +31,8 @@ _ATTEMPTS = 2
 class ReaderChild:
     """Reads documents in a process with an empty environment, no network, and limits on memory and time.
 
-    The process is started by the first document and kept for the next ones (about a tenth of a second a start,
-    a millisecond a small document). A document that takes longer than `timeout_seconds`, asks for more than
+    The process is started by the first document and kept for the next ones (0.2 to 0.5 seconds a start,
+    about a millisecond a small text file). A document that takes longer than `timeout_seconds`, asks for more than
     `memory_bytes` or breaks the process is refused, and the next one gets a new process. One document at a time:
     other threads wait for their turn. Best kept one a thread: the kernel ends the process with the thread that
     started it, so that a thread which ends costs the next one a new start.

@@ -66,7 +66,7 @@ def test_one_process_reads_many_documents_and_fast(child: ReaderChild) -> None:
     for number in range(500):
         assert child.read(b"small file %d " % number * 20, path="a.txt").reader == "text"
     assert child.pid == pid
-    assert 500 / (time.perf_counter() - started) > 150  # measured: about 2,000 a second on an idle core
+    assert 500 / (time.perf_counter() - started) > 150  # 1,000 to 2,000 were measured on a shared machine
 
 
 def test_a_refused_document_costs_no_process(child: ReaderChild) -> None:

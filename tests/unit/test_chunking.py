@@ -209,4 +209,4 @@ def test_five_megabytes_take_about_a_second() -> None:
     chunks = chunk(ExtractedText(text=text), ChunkSettings())
     elapsed = time.perf_counter() - started
     assert len(chunks) > 4_000
-    assert len(text) / elapsed > 2_000_000  # measured: well above 5 MB/s on an idle core
+    assert len(text) / elapsed > 2_000_000  # 8 to 30 million a CPU second were measured; other work may share the core
