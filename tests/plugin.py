@@ -27,6 +27,8 @@ def _only_unit_tests(arguments: list[str]) -> bool:
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
     home = Path(tempfile.mkdtemp(prefix="touchstone-tests-"))
     os.environ["TOUCHSTONE_HOME"] = str(home)
+    # Slices run in the test's own process here: no heartbeat may open a connection of its own to the test database.
+    os.environ.setdefault("TOUCHSTONE_LEASE_SECONDS", "7200")
     if _only_unit_tests(args):
         _running.append((None, home))  # type: ignore[arg-type]
         return

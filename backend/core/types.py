@@ -85,6 +85,11 @@ class ParsedSet:
     level: Level = Level.DOCUMENT
     warnings: tuple[str, ...] = ()
 
+    @property
+    def is_graded(self) -> bool:
+        """Whether some expectation is graded or a judgement only: then ndcg is the headline, and judged@k is shown."""
+        return any(one.grade != 1 for question in self.questions for one in question.expectations)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:

@@ -34,6 +34,7 @@ class QuestionSetVersion(models.Model):
     format = models.CharField(max_length=40)
     threshold = models.FloatField(default=1.0)
     level = models.CharField(max_length=10, choices=choices(Level))
+    is_graded = models.BooleanField(default=False)
     n_questions = models.PositiveIntegerField()
     warnings = models.JSONField(default=list, blank=True)
     filename = models.CharField(max_length=1000, blank=True)

@@ -155,7 +155,7 @@ def _measured(request: Request, version: QuestionSetVersion) -> _Measured:
         raise ValidationError(f"top_k is at most {MAX_TOP_K}, not {cutoffs.top_k}.", field="top_k")
     if request.level and request.level not in set(Level):
         raise ValidationError(f"level is document or passage, not {request.level!r}.", field="level")
-    graded = question_sets.is_graded(version)
+    graded = version.is_graded
     keys = metric_keys.default_keys(ks=cutoffs.ks, top_k=cutoffs.top_k, graded=graded)
     primary = metric_keys.default_primary(top_k=cutoffs.top_k, graded=graded)
     if request.primary_metric:

@@ -266,6 +266,7 @@ def _insert(question_set: QuestionSet, parsed: ParsedSet, *, number: int, filena
         format=parsed.format,
         threshold=parsed.threshold,
         level=parsed.level,
+        is_graded=parsed.is_graded,
         n_questions=len(parsed.questions),
         warnings=list(parsed.warnings),
         filename=filename[-1000:],
