@@ -1,5 +1,93 @@
 """All addresses: the API under /api/v1/, health, and the console's pages."""
 
-from django.urls import URLPattern, URLResolver
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from api import errors
+from api.docs import DocsView, SchemaView
+from api.documents import DocumentsView, DocumentView
+from api.evaluations import EvaluationCancelView, EvaluationRetryView, EvaluationsView, EvaluationView
+from api.health import healthz, readyz
+from api.ingestions import IngestionsView, IngestionView
+from api.knowledge_bases import KnowledgeBasesView, KnowledgeBaseView
+from api.question_sets import QuestionSetsView, QuestionSetView, VersionQuestionsView, VersionsView
+from api.questions import QuestionCountView, QuestionsView, QuestionView
+from api.runs import RunResultsView, RunsView, RunView
+from api.search import SearchView
+from api.sources import SetFilesView, SourcesView, SourceSyncView, SourceView
+
+_BASE = "knowledge-bases/<str:base_id>"
+_SET = "question-sets/<str:set_id>"
+
+api: list[URLPattern | URLResolver] = [
+    path("knowledge-bases", KnowledgeBasesView.as_view()),
+    path(_BASE, KnowledgeBaseView.as_view()),
+    path(f"{_BASE}/sources", SourcesView.as_view()),
+    path(f"{_BASE}/sources/<str:source_id>", SourceView.as_view()),
+    path(f"{_BASE}/sources/<str:source_id>/sync", SourceSyncView.as_view()),
+    path(f"{_BASE}/set-files", SetFilesView.as_view()),
+    path(f"{_BASE}/documents", DocumentsView.as_view()),
+    path(f"{_BASE}/documents/<str:document_id>", DocumentView.as_view()),
+    path(f"{_BASE}/ingestions", IngestionsView.as_view()),
+    path(f"{_BASE}/ingestions/<str:ingestion_id>", IngestionView.as_view()),
+    path("search", SearchView.as_view()),
+    path("question-sets", QuestionSetsView.as_view()),
+    path(_SET, QuestionSetView.as_view()),
+    path(f"{_SET}/versions", VersionsView.as_view()),
+    path(f"{_SET}/versions/<str:number>/questions", VersionQuestionsView.as_view()),
+    path(f"{_SET}/questions", QuestionsView.as_view()),
+    path(f"{_SET}/questions/count", QuestionCountView.as_view()),
+    # A question's id may hold anything, slashes too.
+    path(f"{_SET}/questions/<path:question_key>", QuestionView.as_view()),
+    path("evaluations", EvaluationsView.as_view()),
+    path("evaluations/<str:evaluation_id>", EvaluationView.as_view()),
+    path("evaluations/<str:evaluation_id>/cancel", EvaluationCancelView.as_view()),
+    path("evaluations/<str:evaluation_id>/retry", EvaluationRetryView.as_view()),
+    path("runs", RunsView.as_view()),
+    path("runs/<str:run_id>", RunView.as_view()),
+    path("runs/<str:run_id>/results", RunResultsView.as_view()),
+    path("schema", SchemaView.as_view(), name="schema"),
+    path("docs", DocsView.as_view(url_name="schema"), name="docs"),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz", healthz),
+    path("readyz", readyz),
+    path("api/v1/", include(api)),
+    path("", include("console.urls")),
+]
+
+
+def _is_machine(request: HttpRequest) -> bool:
+    return request.path.startswith(("/api/", "/healthz", "/readyz", "/metrics"))
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django's signature
+    return _respond(request, errors.BAD_REQUEST)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  as above
+    return _respond(request, errors.FORBIDDEN)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  as above
+    return _respond(request, errors.NOT_FOUND)
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    return _respond(request, errors.INTERNAL)
+
+
+def _respond(request: HttpRequest, problem: errors.Problem) -> HttpResponse:
+    if _is_machine(request):
+        return errors.respond(request, problem)
+    return render(request, "problem.html", {"problem": problem.body(request)}, status=problem.status)
+
+
+handler400, handler403, handler404, handler500 = (
+    "api.urls.bad_request",
+    "api.urls.forbidden",
+    "api.urls.not_found",
+    "api.urls.failed",
+)

@@ -43,7 +43,9 @@ INSTALLED_APPS = [
     "console",
 ]
 MIDDLEWARE = [
+    "api.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "api.content_security.ContentSecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -114,6 +116,8 @@ MAX_DOCUMENT_BYTES = env.whole("TOUCHSTONE_MAX_DOCUMENT_BYTES", 50 * 1024 * 1024
 FOLDER_ROOTS = env.words("TOUCHSTONE_FOLDER_ROOTS")
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_SET_BYTES + 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FILES = 2000
+# A path and a collection for each file.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 2 * DATA_UPLOAD_MAX_NUMBER_FILES + 100
 FOLDER_ROOTS = env.words("TOUCHSTONE_FOLDER_ROOTS")
 CACHE_DIR = Path(env.text("TOUCHSTONE_CACHE_DIR", str(HOME / "cache")))
 
@@ -177,6 +181,17 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    # Fields of one name and several meanings each get the name of what they mean.
+    "ENUM_NAME_OVERRIDES": {
+        "EvaluationState": "api.enums.EVALUATION_STATES",
+        "RunState": "api.enums.RUN_STATES",
+        "DocumentState": "api.enums.DOCUMENT_STATES",
+        "IngestionState": "api.enums.INGESTION_STATES",
+        "KnowledgeBaseState": "api.enums.BASE_STATES",
+        "Level": "api.enums.LEVELS",
+        "Outcome": "api.enums.OUTCOMES",
+        "Mode": "backend.core.configs.MODES",
+    },
 }
 
 LOG_LEVEL = env.text("TOUCHSTONE_LOG_LEVEL", "INFO")

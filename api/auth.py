@@ -1,0 +1,107 @@
+"""Who is asking, in which workspace, and what they may do there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.utils import timezone
+from rest_framework import authentication, exceptions, permissions
+from rest_framework.request import Request
+
+from backend.models import SCOPES_OF, Membership, Role, Scope, Workspace
+from backend.services import tokens
+
+if TYPE_CHECKING:
+    # The framework imports this module while it makes that class.
+    from rest_framework.views import APIView
+
+WORKSPACE_HEADER = "X-Workspace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """`id` names the token or the user: what an idempotency key belongs to."""
+
+    id: str
+    workspace: Workspace
+    scopes: frozenset[Scope]
+    user: User | None = None
+
+
+def caller(request: Request) -> Caller:
+    """The caller of an authenticated request."""
+    if not isinstance(request.auth, Caller):
+        raise exceptions.NotAuthenticated
+    return request.auth
+
+
+class TokenAuthentication(authentication.BaseAuthentication):
+    """`Authorization: Bearer ts_…`. A token opens one workspace."""
+
+    def authenticate(self, request: Request) -> tuple[User | AnonymousUser, Caller] | None:
+        kind, _, plain = request.headers.get("Authorization", "").partition(" ")
+        if not kind:
+            return None
+        token = tokens.authenticate(plain.strip(), timezone.now()) if kind.lower() == "bearer" else None
+        if token is None:
+            raise exceptions.AuthenticationFailed(
+                "This token is not valid: it was revoked, has expired or was never given. "
+                "Send `Authorization: Bearer ts_…`."
+            )
+        scopes = frozenset(Scope(scope) for scope in token.scopes)
+        if token.user is not None:
+            # A member whose role went down keeps no more through an old token.
+            scopes &= _scopes_of(token.user, token.workspace)
+        who = Caller(id=f"token:{token.id}", workspace=token.workspace, scopes=scopes, user=token.user)
+        return token.user or AnonymousUser(), who
+
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002  the framework's signature
+        return 'Bearer realm="touchstone"'
+
+
+class SessionAuthentication(authentication.SessionAuthentication):
+    """The console's login, with its CSRF check. The workspace is that of `X-Workspace`, else the user's first."""
+
+    def authenticate(self, request: Request) -> tuple[User, Caller] | None:
+        found = super().authenticate(request)
+        if found is None:
+            return None
+        user = found[0]
+        memberships = Membership.objects.filter(user=user).select_related("workspace").order_by("created_at", "id")
+        wanted = request.headers.get(WORKSPACE_HEADER)
+        member = next((one for one in memberships if wanted in {None, str(one.workspace_id)}), None)
+        if member is None:
+            raise exceptions.PermissionDenied("You are not a member of this workspace.")
+        who = Caller(id=f"user:{user.pk}", workspace=member.workspace, scopes=SCOPES_OF[Role(member.role)], user=user)
+        return user, who
+
+
+class HasScope(permissions.BasePermission):
+    """A view says in `required_scopes` which scope each method needs. Reading is the default for GET; any other
+    method must be named, so that a forgotten one is closed and not open."""
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        if not isinstance(request.auth, Caller):
+            return False
+        method = request.method or ""
+        if not hasattr(view, method.lower()):
+            return True  # there is no such method: the framework answers 405
+        needed = required_scope(view, method)
+        if needed in request.auth.scopes:
+            return True
+        raise exceptions.PermissionDenied(
+            f"This needs the scope {needed.value}, which your {request.auth.id.partition(':')[0]} does not have."
+        )
+
+
+def required_scope(view: "APIView", method: str) -> Scope:
+    scopes: Mapping[str, Scope] = getattr(view, "required_scopes", {})
+    if method in {"GET", "HEAD"}:
+        return scopes.get("GET", Scope.READ)
+    return scopes[method]
+
+
+def _scopes_of(user: User, workspace: Workspace) -> frozenset[Scope]:
+    role = Membership.objects.filter(user=user, workspace=workspace).values_list("role", flat=True).first()
+    return SCOPES_OF[Role(role)] if role else frozenset()

@@ -1,0 +1,15 @@
+"""The words that fields choose from, each list once: the schema names them (SPECTACULAR_SETTINGS)."""
+
+from backend.core.states import DocumentState, EvaluationState, IngestionState, RunState
+from backend.core.types import Level, Outcome
+from backend.models import SourceKind
+from backend.queries.knowledge import BaseState
+
+EVALUATION_STATES = [one.value for one in EvaluationState]
+RUN_STATES = [one.value for one in RunState]
+DOCUMENT_STATES = [one.value for one in DocumentState]
+INGESTION_STATES = [one.value for one in IngestionState]
+BASE_STATES = [one.value for one in BaseState]
+SOURCE_KINDS = [one.value for one in SourceKind]
+LEVELS = [one.value for one in Level]
+OUTCOMES = [one.value for one in Outcome]

@@ -1,0 +1,266 @@
+"""Evaluations as API, console and commands show them: state, progress, and their runs with the numbers so far."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Prefetch, QuerySet
+
+from backend.core.states import TERMINAL, EvaluationState
+from backend.core.types import Outcome
+from backend.models import Evaluation, Run, Workspace
+from backend.queries import partial, runs
+from backend.queries.lookups import get
+from backend.queries.runs import RunRow, SetRef
+
+# An estimate from fewer results than this says nothing.
+_LEAST_FOR_RATE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """`n_done` of `n_questions` questions have a row in every run; `n_results` of `n_results_total` rows are there.
+    `by_outcome` counts rows by how the question ended."""
+
+    n_questions: int
+    n_done: int
+    n_results: int
+    n_results_total: int
+    by_outcome: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationRow:
+    """`code` and `reason` say why it failed. `elapsed_seconds` counts from its start, or its submission before that."""
+
+    id: UUID
+    state: str
+    is_final: bool
+    question_set: SetRef
+    scope: Mapping[str, Any]
+    n_questions: int
+    level: str
+    top_k: int
+    ks: tuple[int, ...]
+    primary_metric: str
+    cache: bool
+    wait_for_index: bool
+    label: str
+    metadata: Mapping[str, Any]
+    epoch: int
+    revision: int
+    code: str
+    reason: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    deadline_at: datetime
+    elapsed_seconds: float
+    runs: tuple[RunRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationDetail:
+    """`eta_seconds` is from the rate seen in this epoch; None where nothing can be said."""
+
+    evaluation: EvaluationRow
+    progress: Progress
+    eta_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What is known without reading judged lists. `tag` changes whenever what `detail` says would, time aside."""
+
+    evaluation: Evaluation
+    runs: tuple[Run, ...]
+    progress: Progress
+    outcomes: Mapping[UUID, Mapping[str, int]]
+    n_this_epoch: int
+    first_at: datetime | None
+    tag: str
+
+
+def of(workspace: Workspace) -> QuerySet[Evaluation]:
+    """A workspace's evaluations, newest first, their runs loaded with them."""
+    ordered = Run.objects.select_related("knowledge_base").order_by("ordinal")
+    return (
+        Evaluation.objects.filter(workspace=workspace)
+        .select_related("question_set_version")
+        .prefetch_related(Prefetch("runs", queryset=ordered))
+        .order_by("-id")
+    )
+
+
+def get_evaluation(workspace: Workspace, key: object) -> Evaluation:
+    """Raises NotFoundError."""
+    return get(of(workspace), key, what="evaluation")
+
+
+def row(evaluation: Evaluation, *, now: datetime) -> EvaluationRow:
+    """As in a list: the runs with their stored numbers. Without a query where it comes from `of`."""
+    return _row(evaluation, [runs.row(_with(run, evaluation)) for run in evaluation.runs.all()], now=now)
+
+
+def look(workspace: Workspace, key: object) -> Look:
+    """Four queries, whatever the number of questions. Raises NotFoundError."""
+    evaluation = get_evaluation(workspace, key)
+    found = tuple(_with(run, evaluation) for run in evaluation.runs.all())
+    outcomes: dict[UUID, dict[str, int]] = {run.id: {} for run in found}
+    n_this_epoch, first_at, last_at = 0, None, None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT run_id, outcome, count(*), count(*) FILTER (WHERE epoch >= %(epoch)s),
+                   min(created_at) FILTER (WHERE epoch >= %(epoch)s), max(created_at)
+            FROM backend_result
+            WHERE run_id = ANY(%(runs)s) AND (outcome IN ('ok', 'empty') OR epoch >= %(epoch)s)
+            GROUP BY run_id, outcome ORDER BY run_id, outcome
+            """,
+            {"epoch": evaluation.epoch, "runs": [run.id for run in found]},
+        )
+        for run_id, outcome, n, n_new, first, last in cursor.fetchall():
+            outcomes[run_id][outcome] = n
+            n_this_epoch += n_new
+            first_at = min((at for at in (first_at, first) if at is not None), default=None)
+            last_at = max((at for at in (last_at, last) if at is not None), default=None)
+        cursor.execute(
+            """
+            SELECT count(*) FROM (
+                SELECT ordinal FROM backend_result
+                WHERE run_id = ANY(%(runs)s) AND (outcome IN ('ok', 'empty') OR epoch >= %(epoch)s)
+                GROUP BY ordinal HAVING count(*) >= %(n)s) done
+            """,
+            {"epoch": evaluation.epoch, "runs": [run.id for run in found], "n": len(found)},
+        )
+        n_done = cursor.fetchone()[0]
+    total = {outcome.value: sum(counts.get(outcome.value, 0) for counts in outcomes.values()) for outcome in Outcome}
+    progress = Progress(
+        n_questions=evaluation.n_questions,
+        n_done=n_done,
+        n_results=sum(total.values()),
+        n_results_total=evaluation.n_questions * len(found),
+        by_outcome=total,
+    )
+    return Look(
+        evaluation=evaluation,
+        runs=found,
+        progress=progress,
+        outcomes=outcomes,
+        n_this_epoch=n_this_epoch,
+        first_at=first_at,
+        tag=_tag(evaluation, found, outcomes, last_at),
+    )
+
+
+def detail(seen: Look, *, now: datetime) -> EvaluationDetail:
+    """One query more where runs are open and few rows are there; else their counts only."""
+    evaluation, progress = seen.evaluation, seen.progress
+    open_runs = [run for run in seen.runs if not runs.is_final(run)]
+    numbers: Mapping[UUID, Mapping[str, Any]] = {}
+    n_rows = sum(sum(seen.outcomes[run.id].values()) for run in open_runs)
+    if open_runs and 0 < n_rows <= partial.MOST_ROWS:
+        numbers = partial.metrics(
+            [run.id for run in open_runs],
+            keys=evaluation.plan["keys"],
+            version_id=evaluation.question_set_version_id,
+            epoch=evaluation.epoch,
+        )
+    shown = [
+        runs.row(run)
+        if runs.is_final(run)
+        else runs.row(run, metrics=numbers.get(run.id, {}), counts=_counts(seen.outcomes[run.id]))
+        for run in seen.runs
+    ]
+    return EvaluationDetail(
+        evaluation=_row(evaluation, shown, now=now), progress=progress, eta_seconds=_eta(seen, now=now)
+    )
+
+
+def _with(run: Run, evaluation: Evaluation) -> Run:
+    """A prefetched run knows its evaluation, but not the version that was loaded with it."""
+    run.evaluation = evaluation
+    return run
+
+
+def _counts(outcomes: Mapping[str, int]) -> dict[str, int]:
+    """The counts that are certain before the end, by the names of the final ones."""
+    return {
+        "n_total": sum(outcomes.values()),
+        "n_error": outcomes.get(Outcome.ERROR, 0),
+        "n_cancelled": outcomes.get(Outcome.CANCELLED, 0),
+        "n_not_run": outcomes.get(Outcome.NOT_RUN, 0),
+    }
+
+
+def _eta(seen: Look, *, now: datetime) -> float | None:
+    if seen.evaluation.state != EvaluationState.RUNNING or seen.first_at is None:
+        return None
+    taken = (now - seen.first_at).total_seconds()
+    if seen.n_this_epoch < _LEAST_FOR_RATE or taken <= 0:
+        return None
+    left = max(0, seen.progress.n_results_total - seen.progress.n_results)
+    return round(left * taken / seen.n_this_epoch, 1)
+
+
+def _tag(
+    evaluation: Evaluation, found: Sequence[Run], outcomes: Mapping[UUID, Mapping[str, int]], last_at: datetime | None
+) -> str:
+    said = [
+        str(evaluation.id),
+        evaluation.state,
+        evaluation.epoch,
+        evaluation.revision,
+        evaluation.label,
+        evaluation.code,
+        str(last_at),
+        [
+            [str(run.id), run.state, run.label, run.pinned, run.stop_code, run.knowledge_base_id is None]
+            for run in found
+        ],
+        [[str(run_id), sorted(counts.items())] for run_id, counts in sorted(outcomes.items())],
+        evaluation.question_set_version_id is None,
+    ]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+
+
+def _row(evaluation: Evaluation, shown: Sequence[RunRow], *, now: datetime) -> EvaluationRow:
+    version = evaluation.question_set_version
+    plan = evaluation.plan
+    begun = evaluation.started_at or evaluation.created_at
+    return EvaluationRow(
+        id=evaluation.id,
+        state=evaluation.state,
+        is_final=evaluation.state in TERMINAL,
+        question_set=SetRef(
+            id=None if version is None else version.question_set_id,
+            version=None if version is None else version.number,
+            name=evaluation.set_name,
+            content_hash=shown[0].question_set.content_hash if shown else "",
+        ),
+        scope=evaluation.scope,
+        n_questions=evaluation.n_questions,
+        level=plan["level"],
+        top_k=plan["top_k"],
+        ks=tuple(plan["ks"]),
+        primary_metric=plan["primary_metric"],
+        cache=evaluation.use_cache,
+        wait_for_index=evaluation.wait_for_index,
+        label=evaluation.label,
+        metadata=evaluation.metadata,
+        epoch=evaluation.epoch,
+        revision=evaluation.revision,
+        code=evaluation.code,
+        reason=evaluation.reason,
+        created_at=evaluation.created_at,
+        started_at=evaluation.started_at,
+        finished_at=evaluation.finished_at,
+        deadline_at=evaluation.deadline_at,
+        elapsed_seconds=round(max(0.0, ((evaluation.finished_at or now) - begun).total_seconds()), 3),
+        runs=tuple(shown),
+    )

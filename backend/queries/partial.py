@@ -1,0 +1,56 @@
+"""A run's metrics before it is over, from the rows that are there."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from backend.core import metric_keys, summaries
+from backend.core.judging import JudgedList
+from backend.core.metric_keys import MetricKey
+
+# Above this many rows a poll tells counts only: the numbers would cost more than they say.
+MOST_ROWS = 2000
+_SEED = 20_240_101
+
+
+def metrics(
+    run_ids: Sequence[UUID], *, keys: Iterable[str], version_id: UUID | None, epoch: int
+) -> dict[UUID, dict[str, Any]]:
+    """Per run: key -> {mean, low, high, n, n_total} over the questions scored so far; one query.
+
+    `n_total` counts those that could be scored among the questions with a row, errors included.
+    """
+    parsed = [MetricKey.parse(key) for key in keys]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT x.run_id, x.judged::text, x.outcome IN ('ok', 'empty')
+            FROM backend_result x
+            LEFT JOIN backend_question q ON q.version_id = %s AND q.ordinal = x.ordinal
+            WHERE x.run_id = ANY(%s) AND (x.outcome IN ('ok', 'empty') OR x.epoch >= %s)
+              AND NOT COALESCE(q.unanswerable, false)
+            """,
+            [version_id, list(run_ids), epoch],
+        )
+        rows = cursor.fetchall()
+    values: dict[UUID, dict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
+    n_eligible: dict[UUID, int] = defaultdict(int)
+    for run_id, stored, is_good in rows:
+        judged = None if stored is None else JudgedList.from_json(json.loads(stored))
+        # Without a judged list nothing says that the question has no expectation: it counts as one that has.
+        n_eligible[run_id] += judged is None or judged.n_relevant > 0
+        if is_good and judged is not None and judged.n_relevant:
+            for name, value in metric_keys.compute_all(parsed, judged).items():
+                values[run_id][name].append(value)
+    return {
+        run_id: {
+            str(key): asdict(summaries.summarise(by_key[str(key)], key=key, seed=_SEED, n_total=n_eligible[run_id]))
+            for key in parsed
+        }
+        for run_id, by_key in values.items()
+    }

@@ -1,0 +1,51 @@
+"""Runs once they are there: labelled, pinned, deleted."""
+
+from uuid import UUID
+
+from django.db import transaction
+
+from backend.core.errors import ConflictError, ErrorCode, Fault, NotFoundError, ValidationError
+from backend.core.states import OPEN_EVALUATIONS, EvaluationState
+from backend.models import Evaluation, Run, Workspace
+from backend.services import evaluations
+
+MAX_LABEL = 200
+
+
+def update(workspace: Workspace, run_id: UUID, *, label: str | None = None, pinned: bool | None = None) -> Run:
+    """Change what is given. Raises NotFoundError, ValidationError."""
+    if label is not None and (len(label) > MAX_LABEL or "\x00" in label):
+        message = f"label is a text of at most {MAX_LABEL} characters."
+        raise ValidationError(
+            message, field="label", faults=[Fault(code=ErrorCode.VALIDATION, message=message, field="label")]
+        )
+    changes = {name: value for name, value in (("label", label), ("pinned", pinned)) if value is not None}
+    if changes and not Run.objects.filter(workspace=workspace, id=run_id).update(**changes):
+        raise NotFoundError("run", run_id)
+    run = Run.objects.filter(workspace=workspace, id=run_id).first()
+    if run is None:
+        raise NotFoundError("run", run_id)
+    return run
+
+
+def delete(workspace: Workspace, run_id: UUID, *, force: bool = False) -> None:
+    """Delete a run with its results, and its evaluation with the last of its runs.
+
+    Raises ConflictError while the evaluation is open; `force` cancels it first. What its workers still hold then is
+    fenced off, as after any cancel.
+    """
+    run = Run.objects.filter(workspace=workspace, id=run_id).select_related("evaluation").first()
+    if run is None:
+        raise NotFoundError("run", run_id)
+    if run.evaluation.state in OPEN_EVALUATIONS and force and run.evaluation.state != EvaluationState.AGGREGATING:
+        evaluations.cancel(workspace, run.evaluation_id)
+    with transaction.atomic():
+        evaluation = Evaluation.objects.select_for_update().get(id=run.evaluation_id)
+        if evaluation.state in OPEN_EVALUATIONS:
+            raise ConflictError(
+                f"The run's evaluation is {evaluation.state}: wait until it has ended"
+                + ("." if force else ", or delete with force, which cancels it.")
+            )
+        run.delete()
+        if not evaluation.runs.exists():
+            evaluation.delete()

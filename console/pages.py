@@ -1,0 +1,95 @@
+"""The start page, and the ways in and out."""
+
+from django.contrib import auth
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from backend.core.errors import TouchstoneError
+from backend.models import Membership, Workspace
+from backend.queries import evaluations, knowledge, questions
+from backend.services import workspaces
+
+N_EVALUATIONS, N_BASES = 10, 20
+_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+@require_safe
+@never_cache
+@login_required
+def home(request: HttpRequest) -> HttpResponse:
+    """The latest evaluations, the bases, and what to do first where there is nothing yet."""
+    workspace = _workspace(request)
+    if workspace is None:
+        return render(request, "home.html", {"workspace": None})
+    now = timezone.now()
+    return render(
+        request,
+        "home.html",
+        {
+            "workspace": workspace,
+            "evaluations": [evaluations.row(one, now=now) for one in evaluations.of(workspace)[:N_EVALUATIONS]],
+            "bases": knowledge.base_rows(knowledge.bases_of(workspace)[:N_BASES]),
+            "sets": list(questions.sets_of(workspace)[:N_BASES]),
+        },
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def login(request: HttpRequest) -> HttpResponse:
+    """For those who have a password; the page says how to get a link."""
+    form = AuthenticationForm(request, data=request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        auth.login(request, form.get_user())
+        return HttpResponseRedirect(_next(request))
+    return render(request, "login.html", {"form": form, "next": request.GET.get("next", "")}, status=_status(request))
+
+
+@require_safe
+@never_cache
+def login_link(request: HttpRequest, secret: str) -> HttpResponse:
+    """The one-time link that `touchstone up` prints."""
+    if request.method == "HEAD":
+        return HttpResponse()  # a preview must not use the link up
+    try:
+        user = workspaces.use_login_link(secret, timezone.now())
+    except TouchstoneError as error:
+        context = {"form": AuthenticationForm(request), "refused": error.message}
+        return render(request, "login.html", context, status=403)
+    auth.login(request, user, backend=_BACKEND)
+    return redirect("home")
+
+
+@require_POST
+def logout(request: HttpRequest) -> HttpResponse:
+    auth.logout(request)
+    return redirect("login")
+
+
+def _workspace(request: HttpRequest) -> Workspace | None:
+    """The user's first; choosing among several comes with the members page."""
+    if not isinstance(request.user, User):
+        return None
+    member = (
+        Membership.objects.filter(user=request.user).select_related("workspace").order_by("created_at", "id").first()
+    )
+    return None if member is None else member.workspace
+
+
+def _next(request: HttpRequest) -> str:
+    wanted = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return wanted if wanted and safe else "/"
+
+
+def _status(request: HttpRequest) -> int:
+    return 422 if request.method == "POST" else 200
