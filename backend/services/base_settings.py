@@ -142,14 +142,10 @@ def _fusion(group: Mapping[str, Any], faults: list[Fault]) -> Settings:
     try:
         (config,) = configs.parse_all(modes=None, configurations=[{"mode": "hybrid", "fusion": group}], reranker="")
     except ValidationError as error:
-        faults += [
-            Fault(
-                code=fault.code,
-                message=fault.message,
-                field=(fault.field or "").replace("configurations[0].", "settings."),
-            )
-            for fault in error.faults
-        ]
+        for fault in error.faults:
+            place = (fault.field or "").replace("configurations[0].", "")
+            field = f"settings.{place}" if place.startswith("fusion") else f"settings.fusion.{place}"
+            faults.append(Fault(code=fault.code, message=fault.message, field=field))
         return {}
     return config.fusion.canonical()
 

@@ -16,7 +16,7 @@ from backend.readers.reading import READER_VERSION
 from backend.services import indexes, preparing, pump, slices
 from backend.services.indexes import Entry
 from backend.services.preparing import Draft, Preparer
-from backend.services.slices import Lease
+from backend.services.slices import Lease, LeaseLostError
 
 _BATCH_DOCUMENTS, _BATCH_SECONDS = 500, 10.0
 # Texts that are embedded together: enough that the embedder can sort them by length.
@@ -85,35 +85,37 @@ def run(lease: Lease) -> None:
 
     Raises ProviderError when trying again can help (the slice goes back), LeaseLostError when it is not ours any more.
     """
-    ingestion = Ingestion.objects.select_related("index").get(slices=lease.slice_id)
+    ingestion = Ingestion.objects.select_related("index").filter(slices=lease.slice_id).first()
+    if ingestion is None:
+        raise LeaseLostError(str(lease.slice_id))  # the base was deleted
     Ingestion.objects.filter(id=ingestion.id, state=IngestionState.QUEUED).update(state=IngestionState.RUNNING)
     index = ingestion.index
     work = _Round(lease, index)
     todo = _open(index, [UUID(one) for one in lease.payload.get("documents", ())])
     n_passes = int(lease.payload.get("passes", 0))
     n_chunks = 0
-    with Preparer(index.settings, workspace_id=lease.workspace_id) as preparer:
-        try:
-            for position, document_id in enumerate(todo):
-                work.look()
-                is_last_try = n_passes >= _MOST_PASSES and position == 0
-                n_chunks += _read(work, preparer, document_id, is_last_try=is_last_try)
-                if n_chunks >= _TEXTS_TOGETHER or len(work.drafts) >= _BATCH_DOCUMENTS:
-                    _embed(work, preparer)
-                    n_chunks = 0
-                if work.is_due and not work.drafts:
-                    work.commit()
-            _embed(work, preparer)
-        except _OutOfTimeError:
-            left = [one for one in _open(index, todo) if one not in work.done]
-            work.commit(finish=True, hand_on=left, n_passes=n_passes + 1)
-            pump.ring_later()
-            return
-        except ProviderError as error:
-            if error.retryable:
+    preparer = Preparer(index.settings, workspace_id=lease.workspace_id)
+    try:
+        for position, document_id in enumerate(todo):
+            work.look()
+            is_last_try = n_passes >= _MOST_PASSES and position == 0
+            n_chunks += _read(work, preparer, document_id, is_last_try=is_last_try)
+            if n_chunks >= _TEXTS_TOGETHER or len(work.drafts) >= _BATCH_DOCUMENTS:
+                _embed(work, preparer)
+                n_chunks = 0
+            if work.is_due and not work.drafts:
                 work.commit()
-                raise
-            _fail_rest(work, todo, error)
+        _embed(work, preparer)
+    except _OutOfTimeError:
+        left = [one for one in _open(index, todo) if one not in work.done]
+        work.commit(finish=True, hand_on=left, n_passes=n_passes + 1)
+        pump.ring_later()
+        return
+    except ProviderError as error:
+        if error.retryable:
+            work.commit()
+            raise
+        _fail_rest(work, todo, error)
     work.commit(finish=True)
 
 

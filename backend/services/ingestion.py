@@ -64,7 +64,7 @@ def build_index(base: KnowledgeBase) -> Ingestion | None:
     is ready. None when the live one fits already, or there is nothing to index yet."""
     with transaction.atomic():
         lock_builds(base)
-        base = KnowledgeBase.objects.select_for_update(no_key=True).select_related("live_index").get(id=base.id)
+        base = KnowledgeBase.objects.select_for_update(no_key=True).get(id=base.id)
         wanted = configs.fingerprint(base_settings.of_index(base.settings))
         building = list(Index.objects.filter(knowledge_base=base, state=IndexState.BUILDING).order_by("id"))
         for index in building:

@@ -1,9 +1,9 @@
 """A document made ready for an Index: read in a limited child, cut into passages, embedded."""
 
+import atexit
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 from backend.core.chunking import ChunkMode, ChunkSettings, chunk
@@ -30,25 +30,35 @@ class Draft:
         return [self.extracted.text[span.start : span.end] for span in self.spans]
 
 
+_child: tuple[UUID, ReaderChild] | None = None
+
+
+def _child_of(workspace_id: UUID) -> ReaderChild:
+    """The process's reading child, kept from slice to slice (a start costs as much as a hundred small documents), but
+    never from one workspace to the next: a document that took it over would read what comes after it."""
+    global _child  # noqa: PLW0603  one for the process
+    if _child is None or _child[0] != workspace_id:
+        stop_reading()
+        _child = workspace_id, ReaderChild()
+    return _child[1]
+
+
+@atexit.register
+def stop_reading() -> None:
+    """End the reading child; the next document starts another."""
+    if _child is not None:
+        _child[1].close()
+
+
 class Preparer:
-    """Reads and embeds for one Index. A context manager: the child that reads starts with the first document that
-    has to be read and ends with the block."""
+    """Reads and embeds for one Index."""
 
     def __init__(self, index_settings: Mapping[str, Any], *, workspace_id: UUID) -> None:
         self._workspace_id = workspace_id
         self._embedding: Mapping[str, Any] = index_settings["embedding"]
         self._spec = base_settings.embedder_of(index_settings)
         self._chunking = index_settings["chunking"]
-        self._child = ReaderChild()
         self._cut: tuple[ChunkSettings, Callable[[str], Sequence[int] | None] | None] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._child.close()
 
     def draft(self, document: Document) -> Draft:
         """Raises DocumentError when it cannot be read, ProviderError when the model's tokenizer cannot be had."""
@@ -79,7 +89,7 @@ class Preparer:
         blob = Blob.objects.get(id=document.blob_id)
         if blob.sha256 != document.bytes_hash:
             raise DocumentError(ErrorCode.DOCUMENT_TOO_LARGE, document.reason or "The file is too large.")
-        return self._child.read(bytes(blob.data), path=document.path)
+        return _child_of(self._workspace_id).read(bytes(blob.data), path=document.path)
 
     def _cutting(self) -> tuple[ChunkSettings, Callable[[str], Sequence[int] | None] | None]:
         if self._cut is None:

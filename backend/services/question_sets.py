@@ -62,7 +62,7 @@ def create(
     try:
         with transaction.atomic():
             made = QuestionSet.objects.create(workspace=workspace, name=name.strip())
-            return _insert(made, parsed, number=1, filename=filename)
+            return _next(made, parsed, filename=filename)
     except IntegrityError as error:
         raise ConflictError(
             f"There is a question set named {name.strip()!r} already: add a version to it, or take another name."
@@ -252,21 +252,18 @@ def _of(questions: Sequence[CoreQuestion], latest: QuestionSetVersion) -> Parsed
 
 
 def _next(question_set: QuestionSet, parsed: ParsedSet, *, filename: str) -> QuestionSetVersion:
+    """The version after the latest; the latest itself when its content is the same."""
+    digest = files.content_hash(parsed)
     latest = question_set.versions.order_by("-number").first()
-    if latest is not None and latest.content_hash == files.content_hash(parsed):
+    if latest is not None and latest.content_hash == digest:
         return latest
-    return _insert(question_set, parsed, number=latest.number + 1 if latest else 1, filename=filename)
-
-
-def _insert(question_set: QuestionSet, parsed: ParsedSet, *, number: int, filename: str) -> QuestionSetVersion:
     version = QuestionSetVersion.objects.create(
         question_set=question_set,
-        number=number,
-        content_hash=files.content_hash(parsed),
+        number=latest.number + 1 if latest else 1,
+        content_hash=digest,
         format=parsed.format,
         threshold=parsed.threshold,
         level=parsed.level,
-        is_graded=parsed.is_graded,
         n_questions=len(parsed.questions),
         warnings=list(parsed.warnings),
         filename=filename[-1000:],
