@@ -33,7 +33,7 @@ class CountingEmbedder:
         self.calls: list[list[str]] = []
         self.answer: Any = None
 
-    def embed_documents(self, texts: Sequence[str], *, timeout: float) -> Embedded:
+    def embed_documents(self, texts: Sequence[str], *, timeout: float) -> Embedded:  # noqa: ARG002  the protocol's
         self.calls.append(list(texts))
         if self.answer is not None:
             return Embedded(vectors=self.answer)
@@ -43,7 +43,7 @@ class CountingEmbedder:
 
     embed_queries = embed_documents
 
-    def token_offsets(self, text: str) -> Sequence[int] | None:
+    def token_offsets(self, text: str) -> Sequence[int] | None:  # noqa: ARG002  the protocol's
         return None
 
 
@@ -55,7 +55,13 @@ class CountingReranker:
         self.calls: list[list[str]] = []
         self.answer: Any = None
 
-    def rerank(self, query: str, candidates: Sequence[Candidate], *, timeout: float) -> Reranked:
+    def rerank(
+        self,
+        query: str,  # noqa: ARG002  the protocol's
+        candidates: Sequence[Candidate],
+        *,
+        timeout: float,  # noqa: ARG002  the protocol's
+    ) -> Reranked:
         self.calls.append([candidate.text for candidate in candidates])
         scores = self.answer or tuple(float(len(candidate.text)) for candidate in candidates)
         return Reranked(scores=scores, units={"search_units": 1.0})
@@ -67,12 +73,12 @@ def workspace() -> Workspace:
 
 
 def use_embedder(monkeypatch: pytest.MonkeyPatch, embedder: CountingEmbedder) -> CountingEmbedder:
-    monkeypatch.setattr(providers, "embedder", lambda spec, **_: embedder)
+    monkeypatch.setattr(providers, "embedder", lambda *_, **__: embedder)
     return embedder
 
 
 def use_reranker(monkeypatch: pytest.MonkeyPatch, reranker: CountingReranker) -> CountingReranker:
-    monkeypatch.setattr(providers, "reranker", lambda spec: reranker)
+    monkeypatch.setattr(providers, "reranker", lambda *_: reranker)
     return reranker
 
 
