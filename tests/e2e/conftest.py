@@ -1,0 +1,42 @@
+"""One service and one stand-in for the tests of a module: starting them costs more than most tests."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cluster import Cluster
+from tests.e2e.shelf import Shelf, fill
+from tests.standins import Script, Standin
+
+
+@pytest.fixture(scope="module")
+def standin() -> Iterator[Standin]:
+    with Standin(Script()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(standin: Standin) -> Iterator[Cluster]:
+    """Rerankers: `http:near` is the stand-in, `http:down` a port where nobody listens."""
+    with tempfile.TemporaryDirectory(prefix="ts-e2e-", ignore_cleanup_errors=True) as folder:
+        settings = {
+            "TOUCHSTONE_RERANK_NEAR_URL": standin.url,
+            "TOUCHSTONE_RERANK_NEAR_SHAPE": "tei",
+            "TOUCHSTONE_RERANK_DOWN_URL": "http://127.0.0.1:9",
+            "TOUCHSTONE_RERANK_DOWN_SHAPE": "tei",
+            "TOUCHSTONE_PROVIDER_STALL_SECONDS": "2",
+            "TOUCHSTONE_PROVIDER_PROBE_SECONDS": "1",
+            "OPENAI_BASE_URL": f"{standin.url}/v1",
+            "OPENAI_API_KEY": "for the stand-in",
+        }
+        Path(folder).chmod(0o755)
+        with Cluster(Path(folder), settings=settings) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def shelf(cluster: Cluster) -> Shelf:
+    """A base of small documents and a set of 300 questions over them."""
+    return fill(cluster, name="shelf", n_documents=120, n_questions=300)
