@@ -10,12 +10,11 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from backend.core.errors import ConflictError, ErrorCode, Fault, ValidationError
-from backend.core.states import OPEN_EVALUATIONS, EvaluationState
+from backend.core.states import OPEN_EVALUATIONS
 from backend.models import Document, Evaluation, Ingestion, KnowledgeBase, Run, Workspace
-from backend.services import base_settings, blobs, ingestion
+from backend.services import base_settings, blobs, in_use, ingestion
 
 MAX_NAME = 200
-_CANCELLABLE = (EvaluationState.QUEUED, EvaluationState.PREPARING, EvaluationState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +57,7 @@ def delete(base: KnowledgeBase, *, force: bool = False) -> None:
     """Delete a base and all that was read into it; runs outlive it. Raises ConflictError while an open evaluation
     uses it; `force` cancels those."""
     with transaction.atomic():
-        users = open_evaluations(base)
-        if users.exists():
-            if not force:
-                raise ConflictError(
-                    f"An evaluation of {base.name!r} is not over yet. Wait, cancel it, or delete with force."
-                )
-            # A conditional update, as cancel makes it: workers see it at their next heartbeat.
-            Evaluation.objects.filter(id__in=users.values("id"), state__in=_CANCELLABLE).update(
-                state=EvaluationState.CANCELLING
-            )
+        in_use.free(base.name, open_evaluations(base), force=force)
         ingestion.cancel_all(base)
         blob_ids = list(Document.objects.filter(knowledge_base=base).values_list("blob_id", flat=True).distinct())
         # Set by set: a cascade in Python would first load the ids of every passage.

@@ -21,7 +21,7 @@ from backend.core.errors import (
     ValidationError,
 )
 from backend.core.question_sets.assembling import threshold_and_level
-from backend.core.states import OPEN_EVALUATIONS, EvaluationState
+from backend.core.states import OPEN_EVALUATIONS
 from backend.core.types import ParsedSet
 from backend.core.types import Question as CoreQuestion
 from backend.models import (
@@ -35,10 +35,9 @@ from backend.models import (
     Workspace,
 )
 from backend.queries import questions as queries
-from backend.services import set_files
+from backend.services import in_use, set_files
 
 MAX_NAME = 200
-_CANCELLABLE = (EvaluationState.QUEUED, EvaluationState.PREPARING, EvaluationState.RUNNING)
 _COPY = """
 COPY backend_question (version_id, ordinal, key, text, expect, tags, note, must_pass, unanswerable, reference_answer,
                        source, collection, line) FROM STDIN
@@ -125,14 +124,7 @@ def delete(question_set: QuestionSet, *, force: bool = False) -> None:
     cancels those."""
     with transaction.atomic():
         users = Evaluation.objects.filter(question_set_version__question_set=question_set, state__in=OPEN_EVALUATIONS)
-        if users.exists():
-            if not force:
-                raise ConflictError(
-                    f"An evaluation of {question_set.name!r} is not over yet. Wait, cancel it, or delete with force."
-                )
-            Evaluation.objects.filter(id__in=users.values("id"), state__in=_CANCELLABLE).update(
-                state=EvaluationState.CANCELLING
-            )
+        in_use.free(question_set.name, users, force=force)
         Question.objects.filter(version__question_set=question_set).delete()
         question_set.delete()
 
@@ -264,6 +256,7 @@ def _next(question_set: QuestionSet, parsed: ParsedSet, *, filename: str) -> Que
         format=parsed.format,
         threshold=parsed.threshold,
         level=parsed.level,
+        is_graded=parsed.is_graded,
         n_questions=len(parsed.questions),
         warnings=list(parsed.warnings),
         filename=filename[-1000:],

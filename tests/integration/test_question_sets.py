@@ -55,7 +55,8 @@ def test_a_set_comes_back_from_the_database_as_it_was_parsed(workspace: Workspac
     parsed = core.parse_items(items)
 
     assert tuple(questions.as_core(version)) == parsed.questions
-    assert (version.number, version.n_questions, version.level) == (1, 4, "passage")
+    assert (version.number, version.n_questions, version.level, version.is_graded) == (1, 4, "passage", True)
+    assert not question_sets.create(workspace, name="plain", items=ITEMS).is_graded
     assert version.content_hash == core.content_hash(parsed)
 
 
