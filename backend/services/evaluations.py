@@ -18,6 +18,7 @@ from backend.core.metrics import METRIC_DEFINITIONS_VERSION
 from backend.core.states import (
     OPEN_SLICES,
     TERMINAL,
+    WORKING,
     EvaluationState,
     Lane,
     RunState,
@@ -209,7 +210,22 @@ def _insert_control_slice(evaluation: Evaluation, kind: SliceKind, *, pool: str 
 def advance(evaluation_id: UUID) -> bool:
     """Move to aggregation if nothing is open any more. In autocommit, after the caller's own commit: of two last
     slices, at least one sees the other's end, and one update wins."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT e.state, EXISTS (
+                SELECT 1 FROM backend_slice s
+                WHERE s.evaluation_id = e.id AND s.epoch = e.epoch AND s.state IN ('pending', 'queued', 'leased'))
+            FROM backend_evaluation e WHERE e.id = %s
+            """,
+            [evaluation_id],
+        )
+        row = cursor.fetchone()
+    if row is None or row[0] in TERMINAL or (row[0] in WORKING and row[1]):
+        return False
     with transaction.atomic():
+        if row[0] == EvaluationState.CANCELLING:
+            return _advance_cancelling(evaluation_id)
         with connection.cursor() as cursor:
             cursor.execute(
                 """
@@ -221,11 +237,8 @@ def advance(evaluation_id: UUID) -> bool:
                 [evaluation_id],
             )
             moved = cursor.rowcount == 1
-        evaluation = Evaluation.objects.only("id", "state", "epoch", "workspace_id").get(id=evaluation_id)
-        if moved or evaluation.state == EvaluationState.AGGREGATING:
+        if moved or row[0] == EvaluationState.AGGREGATING:
             return start_aggregating(evaluation_id)
-        if evaluation.state == EvaluationState.CANCELLING:
-            return _advance_cancelling(evaluation)
     return False
 
 
@@ -242,7 +255,7 @@ def start_aggregating(evaluation_id: UUID) -> bool:
     return True
 
 
-def _advance_cancelling(evaluation: Evaluation) -> bool:
+def _advance_cancelling(evaluation_id: UUID) -> bool:
     """Close every slice without a live lease; with none left alive, aggregate what there is."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -250,13 +263,13 @@ def _advance_cancelling(evaluation: Evaluation) -> bool:
             SELECT id, state = 'leased' AND lease_until >= now() FROM backend_slice
             WHERE evaluation_id = %s AND state IN ('pending', 'queued', 'leased') AND kind <> 'aggregate'
             """,
-            [evaluation.id],
+            [evaluation_id],
         )
         rows = cursor.fetchall()
     slices.close([row[0] for row in rows if not row[1]], SliceState.CANCELLED)
     if any(row[1] for row in rows):
         return False
-    return start_aggregating(evaluation.id)
+    return start_aggregating(evaluation_id)
 
 
 def lock_for_end(evaluation_id: UUID) -> bool:

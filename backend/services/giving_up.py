@@ -47,9 +47,7 @@ def stop_reranker(lease: Lease, *, code: ErrorCode, reason: str) -> None:
         # Every slice of this reranker that is open: those at work fail by themselves, or find their slice closed.
         _end_all(lease.evaluation, lease.reranker, outcome=Outcome.NOT_RUN, code=code, reason=reason)
         run_ids = [
-            planned.run_id
-            for planned in plans.load(lease.evaluation).runs
-            if planned.config.reranker == lease.reranker
+            planned.run_id for planned in plans.load(lease.evaluation).runs if planned.config.reranker == lease.reranker
         ]
         Run.objects.filter(id__in=run_ids).update(stop_code=code, stop_reason=reason)
 

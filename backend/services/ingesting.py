@@ -15,7 +15,7 @@ from backend.providers.base import ProviderError, ProviderFault
 from backend.readers.reading import READER_VERSION
 from backend.services import indexes, preparing, pump, slices
 from backend.services.indexes import Entry
-from backend.services.preparing import Draft, Preparer
+from backend.services.preparing import DocumentGoneError, Draft, Preparer
 from backend.services.slices import Lease, LeaseLostError
 
 _BATCH_DOCUMENTS, _BATCH_SECONDS = 500, 10.0
@@ -194,6 +194,8 @@ def _read(work: _Round, preparer: Preparer, document_id: UUID, *, is_last_try: b
         return 0
     try:
         draft = preparer.draft(document)
+    except DocumentGoneError:
+        return 0
     except DocumentError as error:
         work.fail(document, error.code, error.message)
         return 0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backend.core.matching import Targets
-from backend.core.types import Passage
+from backend.core.types import Expectation, Passage
 from backend.search.types import Entry, StageRank
 
 
@@ -47,3 +47,8 @@ def from_json(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Entry, ...], dict[st
         for row in rows
     )
     return entries, {row[0]: tuple(row[7]) for row in rows}
+
+
+def targets_from_json(grades: Sequence[float]) -> Targets:
+    """A question's merged expectations by their grades alone: what satisfies them is told by the pool's rows."""
+    return Targets(tuple(Expectation(any_of=(), grade=grade) for grade in grades))

@@ -16,6 +16,10 @@ from backend.search import embedding, providers
 from backend.services import base_settings
 
 
+class DocumentGoneError(Exception):
+    """The document was removed or changed since it was looked up: a later slice has what came of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A document cut into passages. `fresh`: it was read just now, so its text is still to be stored."""
@@ -61,7 +65,7 @@ class Preparer:
         self._cut: tuple[ChunkSettings, Callable[[str], Sequence[int] | None] | None] | None = None
 
     def draft(self, document: Document) -> Draft:
-        """Raises DocumentError when it cannot be read, ProviderError when the model's tokenizer cannot be had."""
+        """Raises DocumentError when it cannot be read, DocumentGoneError, ProviderError when the model's tokenizer cannot be had."""
         fresh = document.text_hash != document.bytes_hash or document.reader != READER_VERSION
         extracted = self._read(document) if fresh else stored_text(document)
         settings, token_offsets = self._cutting()
@@ -86,7 +90,9 @@ class Preparer:
         ).vectors
 
     def _read(self, document: Document) -> ExtractedText:
-        blob = Blob.objects.get(id=document.blob_id)
+        blob = Blob.objects.filter(id=document.blob_id).first()
+        if blob is None:
+            raise DocumentGoneError
         if blob.sha256 != document.bytes_hash:
             raise DocumentError(ErrorCode.DOCUMENT_TOO_LARGE, document.reason or "The file is too large.")
         return _child_of(self._workspace_id).read(bytes(blob.data), path=document.path)

@@ -26,11 +26,13 @@ _log = logs.get("providers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Whether a call may go out now. `wait_seconds` until it may; `gave_up` when it stalled for too long."""
+    """Whether a call may go out now. `wait_seconds` until it may; `gave_up` when it stalled for too long; `ailing` when
+    failures are on record, which a success clears."""
 
     wait_seconds: float = 0.0
     gave_up: bool = False
     stalled: bool = False
+    ailing: bool = False
     reason: str = ""
 
 
@@ -40,7 +42,7 @@ def standing(workspace_id: UUID, provider: str) -> Standing:
         cursor.execute(
             """
             SELECT GREATEST(0, EXTRACT(epoch FROM hold_until - now())), stalled_at IS NOT NULL,
-                   EXTRACT(epoch FROM now() - stalled_at) > %s, reason
+                   EXTRACT(epoch FROM now() - stalled_at) > %s, reason, n_failures
             FROM backend_providerstate WHERE workspace_id = %s AND provider = %s
             """,
             [settings.PROVIDER_STALL_SECONDS, workspace_id, provider],
@@ -52,7 +54,7 @@ def standing(workspace_id: UUID, provider: str) -> Standing:
         if hold > 0:
             return Standing(wait_seconds=hold + _spread(hold), stalled=stalled, reason=reason)
         if not stalled:
-            return Standing()
+            return Standing(ailing=row[4] > 0)
         if too_long:
             return Standing(gave_up=True, stalled=True, reason=reason)
         cursor.execute(
@@ -63,7 +65,7 @@ def standing(workspace_id: UUID, provider: str) -> Standing:
             [settings.PROVIDER_PROBE_SECONDS, workspace_id, provider],
         )
         if cursor.rowcount == 1:
-            return Standing(stalled=True, reason=reason)
+            return Standing(stalled=True, ailing=True, reason=reason)
     return Standing(wait_seconds=settings.PROVIDER_PROBE_SECONDS * random.uniform(0.5, 1), stalled=True, reason=reason)  # noqa: S311
 
 

@@ -3,6 +3,8 @@
 Called after each submit, after each slice, and by the tick. Two pumps at once are harmless: each takes other rows.
 """
 
+import time
+from functools import lru_cache
 from uuid import UUID
 
 from django.conf import settings
@@ -11,6 +13,8 @@ from django.db import connection, transaction
 from backend import dispatch
 from backend.core.states import Lane
 from backend.dispatch import Doorbell
+
+_SLOTS_SECONDS = 5
 
 # Free places of a lane are filled from each owner in turn: an owner's nth waiting slice ranks behind every other
 # owner's slices that have fewer in flight. New questions (root slices) wait while their evaluation has `window`
@@ -69,25 +73,46 @@ def run() -> int:
 
 
 def run_lane(lane: Lane) -> int:
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_TAKE, {"lane": lane.value, "cap": capacity(lane, cursor), "window": settings.EVALUATION_WINDOW})
+    with connection.cursor() as cursor:
+        # One statement, its own transaction: rows are locked, updated and told in one round trip.
+        cursor.execute(_TAKE, {"lane": lane.value, "cap": capacity(lane), "window": settings.EVALUATION_WINDOW})
         doorbells = [Doorbell(slice_id=row[0], delivery=row[1], lane=row[2]) for row in cursor.fetchall()]
     # Sorted: what a parent inserted first is worked on first.
     dispatch.ring(sorted(doorbells, key=lambda bell: bell.slice_id))
     return len(doorbells)
 
 
-def capacity(lane: Lane, cursor: object) -> int:
-    """How many slices of a lane may be handed out at once: twice the slots of the workers seen lately (so that a
-    worker never waits for the next), at least twice those of one worker as configured."""
+def run_after(lane: Lane, *, evaluation_id: UUID | None) -> int:
+    """After a slice of this lane ended: its place is free, and so may be a place in its evaluation's window."""
+    n = run_lane(lane)
+    if evaluation_id is not None and lane is Lane.PROVIDER:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT DISTINCT lane FROM backend_slice "
+                "WHERE evaluation_id = %s AND state = 'pending' AND lane <> %s LIMIT 3",
+                [evaluation_id, lane.value],
+            )
+            others = [Lane(row[0]) for row in cursor.fetchall()]
+        n += sum(run_lane(other) for other in others)
+    return n
+
+
+def capacity(lane: Lane) -> int:
+    """How many slices of a lane may be handed out at once: more than the slots of the workers seen lately (so that a
+    worker never waits for the next), at least by what is configured for one worker."""
     configured = {Lane.CONTROL: 2, Lane.SEARCH: settings.SEARCH_SLOTS, Lane.PROVIDER: settings.PROVIDER_SLOTS}[lane]
-    cursor.execute(  # type: ignore[attr-defined]
-        "SELECT COALESCE(sum(slots), 0) FROM backend_pulse WHERE lane = %s AND at > now() - interval '60 seconds'",
-        [lane.value],
-    )
-    seen = int(cursor.fetchone()[0])  # type: ignore[attr-defined]
-    slots = max(configured, seen)
+    slots = max(configured, _slots_seen(lane, int(time.monotonic() / _SLOTS_SECONDS)))
     return slots + max(2, slots // 2) if lane is Lane.PROVIDER else 2 * slots
+
+
+@lru_cache(maxsize=8)
+def _slots_seen(lane: Lane, period: int) -> int:  # noqa: ARG001  the period is what lets the figure grow old
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COALESCE(sum(slots), 0) FROM backend_pulse WHERE lane = %s AND at > now() - interval '60 seconds'",
+            [lane.value],
+        )
+        return int(cursor.fetchone()[0])
 
 
 def ring_later() -> None:

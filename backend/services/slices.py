@@ -4,39 +4,52 @@ A late copy of a message, a zombie worker or a second claim changes nothing: eac
 All times are the database's.
 """
 
+import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models.functions import Now
 
 from backend.core.states import Lane, SliceKind, SliceState
 from backend.models import Slice
 
-# An owner in these states lets a slice of this kind be worked on.
-_WORKING = ("preparing", "running")
-_ALLOWED: dict[SliceKind, tuple[str, ...]] = {
-    SliceKind.PREPARE: ("queued", "preparing"),
-    SliceKind.EMBED: _WORKING,
-    SliceKind.SEARCH: _WORKING,
-    SliceKind.RERANK: _WORKING,
-    SliceKind.ANSWER: _WORKING,
-    SliceKind.AGGREGATE: ("aggregating", "cancelling"),
-    SliceKind.INGEST: ("queued", "running"),
-}
+# What the owner's state must be for a slice of this kind to be worked on.
 _OWNER_ALLOWS = """
-    (s.evaluation_id IS NOT NULL AND EXISTS (
+    ((s.evaluation_id IS NOT NULL AND EXISTS (
         SELECT 1 FROM backend_evaluation e
-        WHERE e.id = s.evaluation_id AND e.epoch = s.epoch AND e.state = ANY(%(states)s)))
+        WHERE e.id = s.evaluation_id AND e.epoch = s.epoch AND e.state = ANY(CASE s.kind
+            WHEN 'prepare' THEN ARRAY['queued', 'preparing']
+            WHEN 'aggregate' THEN ARRAY['aggregating', 'cancelling']
+            ELSE ARRAY['preparing', 'running'] END)))
     OR (s.ingestion_id IS NOT NULL AND EXISTS (
-        SELECT 1 FROM backend_ingestion i WHERE i.id = s.ingestion_id AND i.state = ANY(%(states)s)))
+        SELECT 1 FROM backend_ingestion i WHERE i.id = s.ingestion_id AND i.state IN ('queued', 'running'))))
+"""
+_CLAIM = f"""
+UPDATE backend_slice s
+SET state = 'leased', token = %(token)s, lease_until = now() + make_interval(secs => %(lease)s),
+    deadline_at = now() + make_interval(secs => %(deadline)s)
+WHERE s.id = %(id)s AND s.state = 'queued' AND s.delivery = %(delivery)s AND {_OWNER_ALLOWS}
+RETURNING s.kind, s.lane, s.workspace_id, s.evaluation_id, s.ingestion_id, s.epoch, s.items, s.reranker, s.pool,
+          s.tries, s.quarantined, s.payload
+"""  # noqa: S608  constants only
+_RENEW = f"""
+UPDATE backend_slice s SET lease_until = now() + make_interval(secs => %(lease)s)
+WHERE s.id = %(id)s AND s.state = 'leased' AND s.token = %(token)s AND s.deadline_at > now() AND {_OWNER_ALLOWS}
+"""  # noqa: S608  constants only
+_FENCE = """
+UPDATE backend_slice SET lease_until = now() + make_interval(secs => %s)
+WHERE id = %s AND token = %s AND state = 'leased'
+"""
+_FENCE_AND_END = """
+UPDATE backend_slice
+SET state = 'done', payload = NULL, token = NULL, lease_until = NULL, finished_at = now()
+WHERE id = %s AND token = %s AND state = 'leased'
 """
 
 
@@ -95,48 +108,34 @@ def claim(slice_id: UUID, *, delivery: int) -> Lease | None:
     """
     token = uuid4()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT kind FROM backend_slice WHERE id = %s", [slice_id])
-        row = cursor.fetchone()
-        if row is None:
-            return None
-        kind = SliceKind(row[0])
         cursor.execute(
-            f"""
-            UPDATE backend_slice s
-            SET state = 'leased', token = %(token)s, lease_until = now() + make_interval(secs => %(lease)s),
-                deadline_at = now() + make_interval(secs => %(deadline)s)
-            WHERE s.id = %(id)s AND s.state = 'queued' AND s.delivery = %(delivery)s AND ({_OWNER_ALLOWS})
-            RETURNING s.lane, s.workspace_id, s.evaluation_id, s.ingestion_id, s.epoch, s.items, s.reranker, s.pool,
-                      s.tries, s.quarantined
-            """,  # noqa: S608  constants only
+            _CLAIM,
             {
                 "token": token,
                 "lease": settings.SLICE_LEASE_SECONDS,
                 "deadline": settings.SLICE_DEADLINE_SECONDS,
                 "id": slice_id,
                 "delivery": delivery,
-                "states": list(_ALLOWED.get(kind, ())),
             },
         )
         row = cursor.fetchone()
     if row is None:
         return None
-    payload = Slice.objects.values_list("payload", flat=True).get(id=slice_id)
     return Lease(
         slice_id=slice_id,
         token=token,
-        kind=kind,
-        lane=Lane(row[0]),
-        workspace_id=row[1],
-        evaluation_id=row[2],
-        ingestion_id=row[3],
-        epoch=row[4],
-        items=tuple(row[5]),
-        reranker=row[6],
-        pool=row[7],
-        tries=row[8],
-        quarantined=row[9],
-        payload=payload or {},
+        kind=SliceKind(row[0]),
+        lane=Lane(row[1]),
+        workspace_id=row[2],
+        evaluation_id=row[3],
+        ingestion_id=row[4],
+        epoch=row[5],
+        items=tuple(row[6]),
+        reranker=row[7],
+        pool=row[8],
+        tries=row[9],
+        quarantined=row[10],
+        payload=_payload(row[11]),
         deadline=time.monotonic() + settings.SLICE_DEADLINE_SECONDS,
     )
 
@@ -144,19 +143,7 @@ def claim(slice_id: UUID, *, delivery: int) -> Lease | None:
 def renew(lease: Lease) -> bool:
     """Extend the lease, if it is still ours and its owner still wants it. The heartbeat calls this."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            UPDATE backend_slice s SET lease_until = now() + make_interval(secs => %(lease)s)
-            WHERE s.id = %(id)s AND s.state = 'leased' AND s.token = %(token)s AND s.deadline_at > now()
-              AND ({_OWNER_ALLOWS})
-            """,  # noqa: S608  constants only
-            {
-                "lease": settings.SLICE_LEASE_SECONDS,
-                "id": lease.slice_id,
-                "token": lease.token,
-                "states": list(_ALLOWED.get(lease.kind, ())),
-            },
-        )
+        cursor.execute(_RENEW, {"lease": settings.SLICE_LEASE_SECONDS, "id": lease.slice_id, "token": lease.token})
         return bool(cursor.rowcount == 1)
 
 
@@ -167,14 +154,16 @@ def commit(lease: Lease, *, finish: bool = False) -> Iterator[None]:
     Raises LeaseLostError (and rolls back) when the token is no longer the slice's.
     """
     with transaction.atomic():
-        lease_end = Now() + timedelta(seconds=settings.SLICE_LEASE_SECONDS)
-        ours = Slice.objects.filter(id=lease.slice_id, token=lease.token, state=SliceState.LEASED)
-        if ours.update(lease_until=lease_end) != 1:
+        with connection.cursor() as cursor:
+            if finish:
+                cursor.execute(_FENCE_AND_END, [lease.slice_id, lease.token])
+            else:
+                cursor.execute(_FENCE, [settings.SLICE_LEASE_SECONDS, lease.slice_id, lease.token])
+            ours = cursor.rowcount == 1
+        if not ours:
             lease.lost.set()
             raise LeaseLostError(str(lease.slice_id))
         yield
-        if finish:
-            end(lease, SliceState.DONE)
 
 
 def end(lease: Lease, state: SliceState, *, code: str = "", reason: str = "") -> None:
@@ -185,6 +174,12 @@ def end(lease: Lease, state: SliceState, *, code: str = "", reason: str = "") ->
 def shrink(lease: Lease, items: Sequence[int]) -> None:
     """Say which questions are still to do; inside `commit`, with the rows of those that are done."""
     Slice.objects.filter(id=lease.slice_id).update(items=list(items))
+
+
+def _payload(stored: Any) -> dict[str, Any]:
+    """A JSON column read by a plain cursor: text, since Django keeps psycopg from decoding it."""
+    value: dict[str, Any] = json.loads(stored) if isinstance(stored, str) else stored or {}
+    return value
 
 
 def release(lease: Lease, *, wait_seconds: float = 0.0, used_try: bool = False) -> None:

@@ -50,16 +50,16 @@ def run(slice_id: UUID, *, delivery: int) -> None:
         except Exception:  # noqa: BLE001  the edge of the process: whatever it is, the slice must end
             _log.exception("slice_failed")
             _failed(lease)
-    after(lease.evaluation_id, lease.ingestion_id)
+    after(lease)
 
 
-def after(evaluation_id: UUID | None, ingestion_id: UUID | None) -> None:
+def after(lease: Lease) -> None:
     """Outside the slice's own commit, in autocommit: close what is complete, and hand out what waits."""
-    if evaluation_id is not None:
-        evaluations.advance(evaluation_id)
-    if ingestion_id is not None:
-        ingestion.finish_if_done(ingestion_id)
-    pump.run()
+    if lease.evaluation_id is not None:
+        evaluations.advance(lease.evaluation_id)
+    if lease.ingestion_id is not None:
+        ingestion.finish_if_done(lease.ingestion_id)
+    pump.run_after(lease.lane, evaluation_id=lease.evaluation_id)
 
 
 def _provider_failed(lease: Lease, error: ProviderError) -> None:

@@ -1,6 +1,5 @@
 """`rerank`: one question's pool through one reranker; a result for every run that shares them."""
 
-from backend.core.matching import Targets, merge
 from backend.core.types import Outcome, Passage
 from backend.providers.base import ProviderError, ProviderFault
 from backend.search import rerank
@@ -16,8 +15,6 @@ def run(lease: Lease) -> None:
     plan = plans.load(lease.evaluation)
     ordinal = lease.items[0]
     waiting = [planned for planned in plan.runs if str(planned.run_id) in lease.payload["runs"]]
-    settled = results.answered([planned.run_id for planned in waiting], [ordinal], epoch=lease.epoch)
-    waiting = [planned for planned in waiting if (planned.run_id, ordinal) not in settled]
     standing = provider_states.standing(lease.workspace_id, lease.reranker)
     if standing.gave_up:
         giving_up.stalled(lease, provider=lease.reranker, reason=standing.reason)
@@ -41,9 +38,9 @@ def run(lease: Lease) -> None:
             raise
         _give_up(lease, waiting=waiting, error=error)
         return
-    provider_states.succeeded(lease.workspace_id, lease.reranker)
-    question = plans.questions(plan.version_id, [ordinal])[ordinal]
-    targets = Targets(merge(question.expectations))
+    if standing.ailing:
+        provider_states.succeeded(lease.workspace_id, lease.reranker)
+    targets = pools.targets_from_json(lease.payload["grades"])
 
     def known(passage: Passage) -> tuple[int, ...]:
         return satisfied[passage.id]

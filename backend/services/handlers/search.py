@@ -223,6 +223,7 @@ def _add_child(
                 "rerank_depth": config.rerank_depth,
                 "depth": ranked.depth,
                 "runs": {str(planned.run_id): timings},
+                "grades": [expectation.grade for expectation in targets.expectations],
                 "entries": pools.to_json(entries, targets=targets, with_text=config.rerank_depth),
             },
         )
