@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import connection, transaction
 
+from backend.models.knowledge import Index
 from backend.search.bm25_rows import Rows
 
 # In the path: files of another layout are left alone, not misread.
@@ -81,8 +82,22 @@ def remove(index_id: UUID) -> None:
     shutil.rmtree(_folder(index_id), ignore_errors=True)
 
 
+def remove_unknown() -> int:
+    """Removes the files of Indexes that are gone (deleted by another machine, or with their base); how many."""
+    root = _root()
+    folders = {entry.name: entry for entry in root.iterdir() if entry.is_dir()} if root.is_dir() else {}
+    known = {str(key) for key in Index.objects.filter(id__in=list(folders)).values_list("id", flat=True)}
+    for name in folders.keys() - known:
+        shutil.rmtree(folders[name], ignore_errors=True)
+    return len(folders.keys() - known)
+
+
+def _root() -> Path:
+    return Path(settings.CACHE_DIR) / "bm25" / _LAYOUT
+
+
 def _folder(index_id: UUID) -> Path:
-    return Path(settings.CACHE_DIR) / "bm25" / _LAYOUT / str(index_id)
+    return _root() / str(index_id)
 
 
 def _generations(index_id: UUID) -> list[int]:

@@ -97,7 +97,7 @@ def _semantic(key: LegKey, *, vector: Sequence[float], index: IndexRef, scope: S
     # Adding 0 makes the distance an expression that no index is ordered by: exact whatever the planner is told.
     return _rows(
         f"""
-        SELECT id, 1 - distance FROM (
+        SELECT id::text, 1 - distance FROM (
           SELECT id, path, source_name, ordinal, (embedding <=> %s::vector) + 0 AS distance
           FROM backend_chunk WHERE {clause} AND embedding IS NOT NULL
         ) AS measured
@@ -125,7 +125,7 @@ def _approximate(key: LegKey, *, vector: Sequence[float], index: IndexRef, scope
               FROM backend_chunk WHERE {clause}
               ORDER BY {column} <=> %s::{ann.type_of(index)} LIMIT %s
             )
-            SELECT id, 1 - distance FROM near ORDER BY distance + 0, path, source_name, ordinal, id
+            SELECT id::text, 1 - distance FROM near ORDER BY distance + 0, path, source_name, ordinal, id
             """,  # noqa: S608  as above
             [as_vector(vector), *params, as_vector(vector), key.depth],
         )
@@ -144,7 +144,7 @@ def _fts(key: LegKey, *, question: str, index: IndexRef, scope: SearchScope, sna
     clause, params = _filters(index, scope)
     return _rows(
         f"""
-        SELECT id, score FROM (
+        SELECT id::text, score FROM (
           SELECT id, path, source_name, ordinal, ts_rank_cd(lexemes, {query}) AS score
           FROM backend_chunk WHERE {clause} AND lexemes @@ {query}
         ) AS matched WHERE score > 0
@@ -186,7 +186,7 @@ def _filters(index: IndexRef, scope: SearchScope) -> tuple[str, list[Any]]:
 def _rows(sql: str, params: Sequence[Any]) -> tuple[Hit, ...]:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
-        return tuple(Hit(id=str(key), score=float(score)) for key, score in cursor.fetchall())
+        return tuple(Hit(id=key, score=float(score)) for key, score in cursor.fetchall())
 
 
 def as_vector(vector: Sequence[float]) -> str:

@@ -16,8 +16,8 @@ from backend.search.types import SearchScope
 _KEPT_PASSAGES = 20_000
 
 _PASSAGES = """
-SELECT id, document_id, path, source_name, text, ordinal, collection, heading, page, start, "end"
-FROM backend_chunk WHERE id = ANY(%s)
+SELECT id::text, document_id::text, path, source_name, text, ordinal, collection, heading, page, start, "end"
+FROM backend_chunk WHERE id = ANY(%s::uuid[])
 """
 
 
@@ -52,7 +52,7 @@ class Snapshot:
         missing = [key for key in dict.fromkeys(ids) if key not in self._passages]
         if missing:
             with connection.cursor() as cursor:
-                cursor.execute(_PASSAGES, [[UUID(key) for key in missing]])
+                cursor.execute(_PASSAGES, [missing])
                 for row in cursor.fetchall():
                     passage = _passage(row)
                     self._passages[passage.id] = passage

@@ -53,10 +53,12 @@ class Base:
     def add(self, *rows: Row) -> None:
         """One batch: the generation rises by one."""
         for row in rows:
-            document = self.documents.get(row.path) or self._document(row)
-            Chunk.objects.create(
+            if row.path not in self.documents:
+                self._document(row)
+        Chunk.objects.bulk_create(
+            Chunk(
                 index=self.index,
-                document=document,
+                document=self.documents[row.path],
                 ordinal=row.ordinal,
                 start=0,
                 end=max(1, len(row.text)),
@@ -66,6 +68,8 @@ class Base:
                 collection=row.collection,
                 embedding=None if row.vector is None else list(row.vector),
             )
+            for row in rows
+        )
         with connection.cursor() as cursor:
             cursor.execute(
                 "UPDATE backend_chunk SET lexemes = to_tsvector(%s::regconfig, text)"
@@ -77,7 +81,7 @@ class Base:
         )
         self.index.refresh_from_db()
 
-    def _document(self, row: Row) -> Document:
+    def _document(self, row: Row) -> None:
         source, _ = Source.objects.get_or_create(knowledge_base=self.knowledge_base, name=row.source)
         blob, _ = Blob.objects.get_or_create(
             workspace=self.workspace, sha256="0" * 64, defaults={"size": 1, "data": b"x"}
@@ -92,7 +96,6 @@ class Base:
             size=1,
             state=DocumentState.INDEXED,
         )
-        return self.documents[row.path]
 
 
 def make_base(

@@ -196,3 +196,13 @@ def test_an_abandoned_build_is_cleared_away(tmp_path: Path) -> None:
     abandoned.mkdir(parents=True)
     assert order_of(base, ask(base, "apple")) == ["a"]
     assert not abandoned.exists()
+
+
+def test_files_of_indexes_that_are_gone_are_removed(tmp_path: Path) -> None:
+    kept, gone = make_base(Row(path="a", text="apple")), make_base(Row(path="a", text="apple"))
+    for base in (kept, gone):
+        ask(base, "apple")
+    gone.knowledge_base.delete()
+    assert bm25_files.remove_unknown() == 1
+    assert [entry.name for entry in (tmp_path / "bm25" / "1").iterdir()] == [str(kept.index.id)]
+    assert bm25_files.remove_unknown() == 0

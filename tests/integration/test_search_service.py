@@ -158,7 +158,7 @@ def test_each_kind_of_scope_is_resolved_and_told_in_one_form() -> None:
     assert one.canonical == {"knowledge_base": str(base.knowledge_base.id), "source": "drive"}
     keys = [str(base.documents[path].id) for path in ("rest.md", "leave.md")]
     some = resolve(base, documents=keys)
-    assert some.scope.documents == {base.documents[path].id for path in ("rest.md", "leave.md")}
+    assert some.scope.documents == frozenset(base.documents[path].id for path in ("rest.md", "leave.md"))
     assert some.canonical == {"documents": sorted(keys)}
     assert some.knowledge_base == base.knowledge_base
     two = make_base(Row(path="x", text="x"), workspace=base.workspace, name="two")
