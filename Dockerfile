@@ -6,8 +6,7 @@ COPY requirements.lock pyproject.toml README.md ./
 RUN python -m venv /venv \
  && /venv/bin/python -m pip install --require-hashes --no-deps -r requirements.lock
 COPY . .
-RUN /venv/bin/python -m pip install --no-deps --no-build-isolation . \
- && DJANGO_SETTINGS_MODULE=backend.settings /venv/bin/python -m django collectstatic --noinput
+RUN /venv/bin/python -m pip install --no-deps --no-build-isolation .
 
 FROM python:3.11-slim-bookworm
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 TOUCHSTONE_HOME=/var/lib/touchstone

@@ -85,7 +85,7 @@ class HasScope(permissions.BasePermission):
         if not isinstance(request.auth, Caller):
             return False
         method = request.method or ""
-        if not hasattr(view, method.lower()):
+        if method.lower() not in view.http_method_names or not hasattr(view, method.lower()):
             return True  # there is no such method: the framework answers 405
         needed = required_scope(view, method)
         if needed in request.auth.scopes:

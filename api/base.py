@@ -28,7 +28,8 @@ _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 class Endpoint(APIView):
     """A view of ours. `required_scopes` names the scope of each method that is not GET."""
 
-    metadata_class = None
+    # No OPTIONS: the schema describes everything.
+    http_method_names = ("get", "head", "post", "patch", "delete")
     required_scopes: ClassVar[Mapping[str, Scope]] = {}
     max_body_bytes: ClassVar[int] = MIB
     # What a body that is too large is told to be.

@@ -186,6 +186,8 @@ def _of_framework(error: drf.APIException) -> Problem:
         429: ErrorCode.RATE_LIMITED,
     }
     detail = str(error.detail)
+    if not detail.endswith((".", "?")):
+        detail += "."
     if isinstance(error, drf.UnsupportedMediaType):
         detail = f"{detail} This address takes application/json, and multipart/form-data where files are sent."
     return Problem(status=error.status_code, code=codes.get(error.status_code, ErrorCode.VALIDATION), detail=detail)

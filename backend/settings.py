@@ -69,7 +69,8 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+# Static files are served from where they lie: there is nothing to collect.
+STATIC_ROOT = None
 WHITENOISE_USE_FINDERS = True
 LOGIN_URL = "/login"
 LANGUAGE_CODE = "en"
