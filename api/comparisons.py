@@ -1,0 +1,151 @@
+"""`comparisons`: did a change help, question by question."""
+
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from api.base import Endpoint, invalid, read_object
+from api.run_shapes import RunSerializer
+from api.schema import answer, example, problems
+from backend.core.comparison import Verdict
+from backend.core.comparison.verdicts import DEFAULT_MARGIN
+from backend.queries import comparisons as queries
+from backend.queries.comparisons import Compared
+
+_FIELDS = ("baseline", "candidates", "primary_metric", "margin")
+_EXAMPLE = {
+    "baseline": "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11",
+    "candidates": ["0192f0d0-6a5e-7c3e-9d55-2a1f6e1b7c12"],
+    "primary_metric": "mrr@10",
+}
+
+
+class ComparisonRequestSerializer(serializers.Serializer[Any]):
+    """Runs by id. `primary_metric` carries the verdict: the baseline's own unless given. `margin`: how small a
+    difference counts as none (0.05)."""
+
+    baseline = serializers.UUIDField()
+    candidates = serializers.ListField(child=serializers.UUIDField(), min_length=1)
+    primary_metric = serializers.CharField(required=False)
+    margin = serializers.FloatField(required=False)
+
+
+class PairedSerializer(serializers.Serializer[Any]):
+    """One metric over the `n` questions scored in both runs; `low` and `high` bound the mean delta (95 %)."""
+
+    metric = serializers.CharField()
+    n = serializers.IntegerField()
+    n_dropped = serializers.IntegerField()
+    baseline_mean = serializers.FloatField(allow_null=True)
+    candidate_mean = serializers.FloatField(allow_null=True)
+    mean_delta = serializers.FloatField(allow_null=True)
+    relative = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    sd = serializers.FloatField(allow_null=True)
+    n_wins = serializers.IntegerField()
+    n_ties = serializers.IntegerField()
+    n_losses = serializers.IntegerField()
+
+
+class DeltaSerializer(serializers.Serializer[Any]):
+    """One question. `question` is null where the set was deleted."""
+
+    key = serializers.CharField()
+    question = serializers.CharField(allow_null=True)
+    baseline = serializers.FloatField()
+    candidate = serializers.FloatField()
+    delta = serializers.FloatField()
+
+
+class TransitionsSerializer(serializers.Serializer[Any]):
+    """`counts[i][j]`: questions in band `labels[i]` in the baseline and `labels[j]` in the candidate."""
+
+    labels = serializers.ListField(child=serializers.CharField())
+    counts = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
+    n_up = serializers.IntegerField()
+    n_down = serializers.IntegerField()
+    n_same = serializers.IntegerField()
+
+
+class CandidateSerializer(serializers.Serializer[Any]):
+    """One candidate against the baseline; nothing but the verdict where the two are not comparable."""
+
+    run = RunSerializer()
+    verdict = serializers.ChoiceField(choices=[verdict.value for verdict in Verdict])
+    sentence = serializers.CharField()
+    p = serializers.FloatField(allow_null=True)
+    adjusted_p = serializers.FloatField(allow_null=True)
+    n_needed = serializers.IntegerField(allow_null=True)
+    primary = PairedSerializer(allow_null=True)
+    others = PairedSerializer(many=True)
+    transitions = TransitionsSerializer(allow_null=True)
+    deltas = DeltaSerializer(many=True)
+    warnings = serializers.ListField(child=serializers.CharField())
+
+
+class ComparisonSerializer(serializers.Serializer[Any]):
+    """`seed` and `margin` repeat it."""
+
+    baseline = RunSerializer()
+    primary_metric = serializers.CharField()
+    seed = serializers.IntegerField()
+    margin = serializers.FloatField()
+    candidates = CandidateSerializer(many=True)
+
+
+class ComparisonsView(Endpoint):
+    @extend_schema(
+        operation_id="comparisons_create",
+        summary="Compare runs question by question",
+        description=(
+            "The primary metric alone carries a verdict, from a paired test over the questions scored in both runs "
+            "(Holm's adjustment over the candidates). Nothing is searched or stored."
+        ),
+        request=ComparisonRequestSerializer,
+        examples=[example(_EXAMPLE)],
+        responses={200: answer(ComparisonSerializer, "The comparison."), **problems(400, 404, 415, 422)},
+        tags=["runs"],
+    )
+    def post(self, request: Request) -> Response:
+        body = read_object(request, known=_FIELDS)
+        candidates = body.get("candidates")
+        if not isinstance(body.get("baseline"), str) or not isinstance(candidates, list):
+            raise invalid("baseline is a run's id, candidates a list of them.", "candidates")
+        primary, margin = body.get("primary_metric") or "", body.get("margin", DEFAULT_MARGIN)
+        if not isinstance(primary, str):
+            raise invalid("primary_metric is a text such as mrr@10.", "primary_metric")
+        if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 < margin < 1:
+            raise invalid("margin is a number above 0 and below 1.", "margin")
+        compared = queries.compare(
+            self.workspace, baseline=body["baseline"], candidates=candidates, primary_metric=primary, margin=margin
+        )
+        return Response(_shown(compared))
+
+
+def _shown(compared: Compared) -> dict[str, Any]:
+    """A ComparisonSerializer's data."""
+    told = compared.comparison
+    rows = [RunSerializer(run).data for run in compared.runs]
+    return {
+        "baseline": rows[0],
+        "primary_metric": told.primary_metric,
+        "seed": told.seed,
+        "margin": told.margin,
+        "candidates": [
+            {
+                "run": row,
+                **asdict(candidate.decision),
+                "primary": None if candidate.primary is None else asdict(candidate.primary),
+                "others": [asdict(other) for other in candidate.others],
+                "transitions": None if candidate.transitions is None else asdict(candidate.transitions),
+                "deltas": [{**asdict(one), "question": compared.texts.get(one.key)} for one in candidate.deltas],
+                "warnings": candidate.warnings,
+            }
+            for row, candidate in zip(rows[1:], told.candidates, strict=True)
+        ],
+    }

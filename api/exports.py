@@ -1,0 +1,49 @@
+"""`runs/{id}/export`: a run in the forms that other programs read."""
+
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+
+from api.base import Endpoint
+from api.schema import path, problems, query
+from backend.queries import exports
+from backend.queries import runs as queries
+from backend.queries.exports import Format
+
+
+class RunExportView(Endpoint):
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:  # noqa: ARG002, FBT001  the framework's signature
+        """The framework would take `format` for a choice among its own renderers, which only speak of errors here."""
+        return JSONRenderer(), "application/json"
+
+    @extend_schema(
+        operation_id="runs_export",
+        summary="Export a run",
+        description=(
+            "`json`: the record with all results. `jsonl`: a result a line. `csv`: for a spreadsheet. `trec_run` and "
+            "`trec_qrels`: for trec_eval and its kin, with strictly falling scores."
+        ),
+        parameters=[
+            path("run_id", "The run's id."),
+            query("format", "Which form. Default: json.", enum=[form.value for form in Format]),
+        ],
+        responses={
+            (200, "application/json"): OpenApiResponse(response=OpenApiTypes.OBJECT, description="The file."),
+            (200, "text/plain"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
+            **problems(404, 409, 422),
+        },
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: str) -> HttpResponseBase:
+        run = queries.get_run(self.workspace, run_id)
+        made = exports.export(run, form=request.query_params.get("format") or Format.JSON)
+        return StreamingHttpResponse(
+            (piece.encode() for piece in made.text),
+            content_type=made.media_type,
+            headers={"Content-Disposition": f'attachment; filename="{made.filename}"'},
+        )

@@ -1,0 +1,132 @@
+"""Runs compared question by question, from their stored judged lists: no search."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from backend.core import comparison, metric_keys
+from backend.core.comparison import Comparison, Side
+from backend.core.comparison.verdicts import DEFAULT_MARGIN
+from backend.core.errors import ErrorCode, Fault, ValidationError
+from backend.core.judging import JudgedList
+from backend.core.metric_keys import MetricKey
+from backend.core.types import GOOD_OUTCOMES, Level, Outcome
+from backend.models import Question, Run, Workspace
+from backend.queries import runs as run_queries
+from backend.queries.runs import RunRow
+
+# Fixed, so that the same runs give the same verdict.
+SEED = 20_240_101
+MOST_CANDIDATES = 20
+_BATCH = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """The comparison, the runs it is about in its order (the baseline first), and the questions' texts by key: of
+    those whose set is still there."""
+
+    comparison: Comparison
+    runs: tuple[RunRow, ...]
+    texts: Mapping[str, str]
+
+
+def compare(
+    workspace: Workspace,
+    *,
+    baseline: object,
+    candidates: Sequence[object],
+    primary_metric: str = "",
+    margin: float = DEFAULT_MARGIN,
+) -> Compared:
+    """Reads every judged list of the runs. Raises NotFoundError, and ValidationError for runs without results or a
+    metric that they were not measured with."""
+    if not 1 <= len(candidates) <= MOST_CANDIDATES:
+        raise _invalid(f"Name 1 to {MOST_CANDIDATES} candidates.", "candidates")
+    keys = list(dict.fromkeys([str(baseline), *map(str, candidates)]))
+    if len(keys) != len(candidates) + 1:
+        raise _invalid("The baseline and the candidates are different runs, each named once.", "candidates")
+    runs = [run_queries.get_run(workspace, key) for key in keys]
+    for run in runs:
+        if not run_queries.is_final(run):
+            raise _invalid(f"The run {run.id} has not ended: wait for its figures.", "candidates")
+    primary = MetricKey.parse(primary_metric or runs[0].primary_metric)
+    read = [_read(run) for run in runs]
+    eligible: dict[str, bool] = {}
+    for one in read:
+        # A question without a judged list says nothing about its expectations: another run may know.
+        for key, known in one.eligible.items():
+            if known is not None or key not in eligible:
+                eligible[key] = known is not False
+    sides = [_side(run, one) for run, one in zip(runs, read, strict=True)]
+    return Compared(
+        comparison=comparison.compare(
+            sides[0],
+            sides[1:],
+            primary=primary,
+            eligible=[key for key, is_eligible in eligible.items() if is_eligible],
+            seed=SEED,
+            margin=margin,
+        ),
+        runs=tuple(run_queries.row(run) for run in runs),
+        texts=dict(
+            Question.objects.filter(version=runs[0].evaluation.question_set_version_id).values_list("key", "text")
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """A run's questions by key. `eligible` None: an error, which has no judged list."""
+
+    values: dict[str, dict[str, float | None]]
+    first_ranks: dict[str, int | None]
+    eligible: dict[str, bool | None]
+
+
+def _read(run: Run) -> _Read:
+    keys = [MetricKey.parse(key) for key in run.evaluation.plan["keys"]]
+    values: dict[str, dict[str, float | None]] = {str(key): {} for key in keys}
+    read = _Read(values=values, first_ranks={}, eligible={})
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT x.question_key, x.outcome, x.first_rank, x.judged::text, COALESCE(q.unanswerable, false)
+            FROM backend_result x
+            LEFT JOIN backend_question q ON q.version_id = %s AND q.ordinal = x.ordinal
+            WHERE x.run_id = %s ORDER BY x.ordinal
+            """,
+            [run.evaluation.question_set_version_id, run.id],
+        )
+        while rows := cursor.fetchmany(_BATCH):
+            for key, outcome, first_rank, judged_text, unanswerable in rows:
+                judged = None if judged_text is None else JudgedList.from_json(json.loads(judged_text))
+                read.eligible[key] = False if unanswerable else None if judged is None else judged.n_relevant > 0
+                if judged is None or not read.eligible[key] or Outcome(outcome) not in GOOD_OUTCOMES:
+                    continue
+                read.first_ranks[key] = first_rank
+                for name, value in metric_keys.compute_all(keys, judged).items():
+                    values[name][key] = value
+    return read
+
+
+def _side(run: Run, read: _Read) -> Side:
+    return Side(
+        name=f"{run.name} ({run.label or f'…{str(run.id)[-6:]}'})",
+        set_hash=run.set_hash,
+        level=Level(run.level),
+        threshold=run.threshold,
+        definitions=run.metric_definitions,
+        top_k=run.top_k,
+        values=read.values,
+        first_ranks=read.first_ranks,
+        corpus_fingerprint=run.corpus_fingerprint,
+    )
+
+
+def _invalid(message: str, field: str) -> ValidationError:
+    return ValidationError(
+        message, field=field, faults=[Fault(code=ErrorCode.VALIDATION, message=message, field=field)]
+    )

@@ -1,0 +1,322 @@
+"""The HTTP API as a Python class."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from cli import settings
+from cli.errors import ApiError, ClientError, Fault, UnreachableError, UsageError
+
+__all__ = ["ApiError", "Client", "ClientError", "Fault", "UnreachableError", "UsageError"]
+
+Json = dict[str, Any]
+FINAL_EVALUATIONS = frozenset({"completed", "failed", "cancelled"})
+FINAL_INGESTIONS = frozenset({"completed", "failed", "cancelled"})
+_PAGE = 500
+# An evaluation goes on while the page is started again: waiting for it survives this long without an answer.
+_PATIENCE_SECONDS = 60.0
+
+
+class Client:
+    """Talks to a Touchstone service. Values are those of the API (docs/http-api.md) as dictionaries.
+
+    Without arguments it uses TOUCHSTONE_URL and TOUCHSTONE_TOKEN, else what `touchstone up` left in `.touchstone/`.
+    Every call raises ApiError for a refusal and UnreachableError where nothing answers.
+
+        with Client() as touchstone:
+            base = touchstone.find_knowledge_base("handbook")
+            started = touchstone.evaluate(question_set="golden", knowledge_base=base["id"], modes=["keyword", "hybrid"])
+            for run in touchstone.wait(started["id"])["runs"]:
+                print(run["name"], run["headline"])
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        timeout: float = 60.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        found = settings.load()
+        self.url = (url or found.url).rstrip("/")
+        if token is None:
+            token = found.token if url is None or self.url == found.url else ""
+        headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        self._http = httpx.Client(
+            base_url=f"{self.url}/api/v1/",
+            headers=headers,
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+            transport=transport,
+            # A proxy of the environment cannot reach this machine's own services.
+            trust_env=not settings.is_local(self.url),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # ---- any call
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """An answer below 400; `path` is relative to /api/v1/."""
+        try:
+            response = self._http.request(method, path, **options)
+        except httpx.TimeoutException as error:
+            raise UnreachableError(f"{self.url} did not answer in time ({type(error).__name__}).") from error
+        except httpx.UnsupportedProtocol as error:
+            raise UsageError(f"{self.url} is no address: write http://HOST:PORT or https://HOST.") from error
+        except httpx.TransportError as error:
+            raise UnreachableError(f"Nothing answers at {self.url}. Is `touchstone up` running?") from error
+        if response.status_code >= 400:
+            raise _problem(response)
+        if response.is_redirect:
+            raise ClientError(f"{self.url} sends callers elsewhere ({response.headers.get('Location')}): use that.")
+        return response
+
+    def get(self, path: str, **parameters: Any) -> Json:
+        return _json(self.request("GET", path, params=_given(parameters)))
+
+    def post(self, path: str, body: Any = None, *, once: bool = False) -> Json:
+        """`once`: sent with an Idempotency-Key, and again where the answer was lost; it takes effect once."""
+        headers = {"Idempotency-Key": str(uuid.uuid4())} if once else {}
+        try:
+            return _json(self.request("POST", path, json=body, headers=headers))
+        except UnreachableError as error:
+            if not once or isinstance(error.__cause__, httpx.ConnectError):
+                raise
+            return _json(self.request("POST", path, json=body, headers=headers))
+
+    def pages(self, path: str, *, limit: int | None = None, **parameters: Any) -> Iterator[Json]:
+        """The rows of a list, over all its pages, or the first `limit`."""
+        left = limit
+        cursor: str | None = None
+        while left is None or left > 0:
+            size = _PAGE if left is None else min(_PAGE, left)
+            page = self.get(path, **parameters, limit=size, cursor=cursor)
+            yield from page["results"]
+            left = None if left is None else left - len(page["results"])
+            if not page["next"]:
+                return
+            cursor = httpx.URL(page["next"]).params.get("cursor")
+
+    # ---- knowledge bases and documents
+    def knowledge_bases(self) -> list[Json]:
+        return list(self.pages("knowledge-bases"))
+
+    def find_knowledge_base(self, name_or_id: str) -> Json | None:
+        if _is_id(name_or_id):
+            return self.get(f"knowledge-bases/{name_or_id}")
+        return next(iter(self.get("knowledge-bases", name=name_or_id, limit=1)["results"]), None)
+
+    def create_knowledge_base(self, name: str, *, settings: Mapping[str, Any] | None = None) -> Json:
+        return self.post("knowledge-bases", _given({"name": name, "settings": settings}), once=True)
+
+    def sources(self, base_id: str) -> list[Json]:
+        return list(self.pages(f"knowledge-bases/{base_id}/sources"))
+
+    def create_source(self, base_id: str, name: str, *, folder: str | None = None) -> Json:
+        """An upload area, or with `folder` (an absolute path of the server) one that `sync` reads again."""
+        body = {"name": name, "kind": "folder", "folder": folder} if folder else {"name": name}
+        return self.post(f"knowledge-bases/{base_id}/sources", body, once=True)
+
+    def sync(self, base_id: str, source_id: str) -> Json:
+        return self.post(f"knowledge-bases/{base_id}/sources/{source_id}/sync")
+
+    def documents(self, base_id: str, **filters: Any) -> Iterator[Json]:
+        """By path; `state`, `source` (an id), `collection` and `path` narrow the list."""
+        return self.pages(f"knowledge-bases/{base_id}/documents", **filters)
+
+    def upload(
+        self, base_id: str, files: Sequence[tuple[str, Path]], *, source: str = "", collection: str = ""
+    ) -> Json:
+        """Send some files, each with the path it shall have; answers before they are read."""
+        with ExitStack() as opened:
+            parts = [("file", (place.name, opened.enter_context(place.open("rb")))) for _, place in files]
+            data = {"path": [path for path, _ in files], **_given({"source": source, "collection": collection})}
+            return _json(self.request("POST", f"knowledge-bases/{base_id}/documents", data=data, files=parts))
+
+    def delete_document(self, base_id: str, document_id: str) -> None:
+        self.request("DELETE", f"knowledge-bases/{base_id}/documents/{document_id}")
+
+    def ingestion(self, base_id: str, ingestion_id: str) -> Json:
+        return self.get(f"knowledge-bases/{base_id}/ingestions/{ingestion_id}")
+
+    def set_files(self, base_id: str) -> list[Json]:
+        """The question-set files found in the base's sources."""
+        return list(self.pages(f"knowledge-bases/{base_id}/set-files"))
+
+    # ---- search
+    def search(self, query: str, *, scope: Mapping[str, Any], **options: Any) -> Json:
+        """`modes`, `top_k`, `level`, `reranker` as in the API."""
+        return self.post("search", {"query": query, "scope": scope, **_given(options)})
+
+    # ---- question sets
+    def question_sets(self) -> list[Json]:
+        return list(self.pages("question-sets"))
+
+    def find_question_set(self, name_or_id: str) -> Json | None:
+        if _is_id(name_or_id):
+            return self.get(f"question-sets/{name_or_id}")
+        return next(iter(self.get("question-sets", name=name_or_id, limit=1)["results"]), None)
+
+    def upload_question_set(self, path: Path, *, name: str = "", format: str = "") -> str:  # noqa: A002  as in the API
+        """A file becomes the set of that name (the file's unless given), or its next version. Returns `id@version`."""
+        name = name or path.stem
+        there = self.find_question_set(name)
+        address = f"question-sets/{there['id']}/versions" if there else "question-sets"
+        data = _given({"format": format, **({} if there else {"name": name})})
+        with path.open("rb") as stream:
+            made = _json(self.request("POST", address, data=data, files=[("file", (path.name, stream))]))
+        return f"{there['id']}@{made['number']}" if there else f"{made['id']}@{made['version']['number']}"
+
+    def questions(self, set_id: str, *, version: int | None = None) -> Iterator[Json]:
+        """In file order, in the full form; of the latest version unless one is given."""
+        if version is None:
+            return self.pages(f"question-sets/{set_id}/questions")
+        return self.pages(f"question-sets/{set_id}/versions/{version}/questions")
+
+    def delete_question_set(self, set_id: str, *, force: bool = False) -> None:
+        self.request("DELETE", f"question-sets/{set_id}", params={"force": "true"} if force else {})
+
+    # ---- evaluations and runs
+    def evaluate(
+        self,
+        *,
+        question_set: str | None = None,
+        file: str | None = None,
+        knowledge_base: str | None = None,
+        scope: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Json:
+        """Submit; answers at once. `question_set` is an id or id@version, `file` a `<source>:<path>`; the rest
+        (`modes`, `configurations`, `top_k`, `k`, `level`, `reranker`, `label`, …) as in `POST evaluations`."""
+        where = dict(scope or {}) | _given({"knowledge_base": knowledge_base})
+        body = _given({"question_set": question_set, "file": file, "scope": where, **options})
+        return self.post("evaluations", body, once=True)
+
+    def evaluation(self, evaluation_id: str) -> Json:
+        return self.get(f"evaluations/{evaluation_id}")
+
+    def evaluations(self, *, limit: int | None = None) -> Iterator[Json]:
+        return self.pages("evaluations", limit=limit)
+
+    def wait(
+        self, evaluation_id: str, *, on_progress: Callable[[Json], Any] | None = None, seconds: float | None = None
+    ) -> Json:
+        """The evaluation once it has ended. `on_progress` gets it at every look. Raises TimeoutError."""
+        give_up_at = None if seconds is None else time.monotonic() + seconds
+        pause, silent_since = 0.2, None
+        while True:
+            try:
+                found, silent_since = self.evaluation(evaluation_id), None
+            except UnreachableError:
+                silent_since = silent_since or time.monotonic()
+                if time.monotonic() - silent_since > _PATIENCE_SECONDS:
+                    raise
+            else:
+                if on_progress is not None:
+                    on_progress(found)
+                if found["state"] in FINAL_EVALUATIONS:
+                    return found
+            if give_up_at is not None and time.monotonic() > give_up_at:
+                raise TimeoutError(f"evaluation {evaluation_id} has not ended after {seconds:g} s")
+            time.sleep(pause)
+            pause = min(pause * 1.2, 2.0)
+
+    def cancel(self, evaluation_id: str) -> Json:
+        return self.post(f"evaluations/{evaluation_id}/cancel")
+
+    def retry(self, evaluation_id: str) -> Json:
+        return self.post(f"evaluations/{evaluation_id}/retry")
+
+    def runs(self, *, limit: int | None = 50, **filters: Any) -> Iterator[Json]:
+        """Newest first; `knowledge_base`, `question_set` (ids), `mode` and `since` narrow the list."""
+        return self.pages("runs", limit=limit, **filters)
+
+    def run(self, run_id: str) -> Json:
+        return self.get(f"runs/{run_id}")
+
+    def results(self, run_id: str, **filters: Any) -> Iterator[Json]:
+        """What became of each question; `outcome`, `tag`, `k` and `order` as in the API."""
+        return self.pages(f"runs/{run_id}/results", **filters)
+
+    def compare(self, baseline: str, candidates: Sequence[str], *, primary_metric: str | None = None) -> Json:
+        body = {"baseline": baseline, "candidates": list(candidates), "primary_metric": primary_metric}
+        return self.post("comparisons", _given(body))
+
+    def export(self, run_id: str, *, format: str = "json") -> bytes:  # noqa: A002  the name in the API
+        return self.request("GET", f"runs/{run_id}/export", params={"format": format}).content
+
+    def ready(self) -> Json:
+        """What the service lacks to do its work: `status` and `checks` of /readyz."""
+        try:
+            response = self._http.get(f"{self.url}/readyz")
+        except httpx.TransportError as error:
+            raise UnreachableError(f"Nothing answers at {self.url}. Is `touchstone up` running?") from error
+        return _json(response)
+
+
+def _given(values: Mapping[str, Any]) -> Json:
+    """Without what was left out, so that the service's own defaults hold."""
+    return {name: value for name, value in values.items() if value is not None and value != ""}
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _json(response: httpx.Response) -> Json:
+    if response.status_code == 204 or not response.content:
+        return {}
+    try:
+        found = response.json()
+    except ValueError as error:
+        raise ClientError(f"{response.url} did not answer with JSON: is this a Touchstone service?") from error
+    if not isinstance(found, dict):
+        raise ClientError(f"{response.url} did not answer as Touchstone does.")
+    return found
+
+
+def _problem(response: httpx.Response) -> ApiError:
+    """RFC 9457, or whatever stands between us and the service."""
+    try:
+        body = json.loads(response.content)
+    except ValueError:
+        body = {}
+    if not isinstance(body, dict) or "detail" not in body:
+        detail = f"{response.url} answered {response.status_code} {response.reason_phrase}.".replace(" .", ".")
+        return ApiError(detail, status=response.status_code, code="HTTP")
+    faults = [
+        Fault(
+            code=str(fault.get("code", "")),
+            detail=str(fault.get("detail", "")),
+            line=fault.get("line"),
+            field=fault.get("field"),
+        )
+        for fault in body.get("errors") or ()
+    ]
+    return ApiError(
+        str(body["detail"]),
+        status=response.status_code,
+        code=str(body.get("code", "HTTP")),
+        faults=faults,
+        n_faults=int(body.get("n_errors", 0)),
+        request_id=str(body.get("request_id", "")),
+    )

@@ -1,0 +1,5 @@
+"""Touchstone from Python: `from touchstone import Client`."""
+
+from cli.client import ApiError, Client, ClientError, UnreachableError
+
+__all__ = ["ApiError", "Client", "ClientError", "UnreachableError"]

@@ -1,0 +1,47 @@
+"""A progress bar on a terminal, and nothing elsewhere. Imports nothing of ours."""
+
+from types import TracebackType
+from typing import IO, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+
+class Bar:
+    """Drawn on `stream` while its `with` block lasts, and gone after it."""
+
+    def __init__(self, title: str, *, stream: IO[str]) -> None:
+        console = Console(file=stream, highlight=False)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._title = title
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        self._task = self._progress.add_task(self._title, total=None, note="")
+        return self
+
+    def show(self, n_done: int, n_total: int, *, note: str = "") -> None:
+        if self._task is not None:
+            self._progress.update(self._task, completed=n_done, total=n_total or None, note=note)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+def eta(seconds: float | None) -> str:
+    """What is left, in words for the bar."""
+    if seconds is None:
+        return ""
+    return f"{seconds:.0f} s left" if seconds < 90 else f"{seconds / 60:.0f} min left"
