@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from backend.core import judging
+from backend.core import diagnosis, judging
 from backend.core.matching import Targets
 from backend.core.types import Level, Outcome, Passage
 from backend.search.types import Entry
@@ -58,16 +58,18 @@ def stored_ranking(
     stage, and every one that satisfies an expectation, however deep (where a miss was lost is read from these).
 
     Keys are short since there are many: `r` rank, `c` passage, `d` document, `p` path, `s` source, `o` ordinal,
-    `h` heading, `g` page, `x` satisfied expectations, `k` [rank, score] by stage, `t` snippet.
+    `h` heading, `g` page, `x` satisfied expectations, `k` [rank, score] by stage, `t` snippet, `l` rank by stage
+    among documents (of what satisfies something, at document level: it does not follow from the entries kept).
     """
     kept = []
     seen: set[str] = set()
-    for rank, entry in enumerate(entries, start=1):
+    satisfying = [tuple(sorted(satisfied(entry.passage))) for entry in entries]
+    among_documents = _among_documents(entries, satisfying, level=level, top_k=top_k)
+    for rank, (entry, found) in enumerate(zip(entries, satisfying, strict=True), start=1):
         passage = entry.passage
         if len(seen) <= top_k:
             seen.add(passage.document_id if level is Level.DOCUMENT else passage.id)
         within = len(seen) <= top_k
-        found = sorted(satisfied(passage))
         if not (within or found or any(stage.rank <= top_k for stage in entry.stages.values())):
             continue
         item: dict[str, Any] = {
@@ -84,8 +86,25 @@ def stored_ranking(
         if passage.page is not None:
             item["g"] = passage.page
         if found:
-            item["x"] = found
+            item["x"] = list(found)
+            if rank - 1 in among_documents:
+                item["l"] = among_documents[rank - 1]
         if within and passage.text:
             item["t"] = passage.text[:SNIPPET_LENGTH]
         kept.append(item)
     return kept
+
+
+def _among_documents(
+    entries: Sequence[Entry], satisfying: Sequence[tuple[int, ...]], *, level: Level, top_k: int
+) -> dict[int, dict[str, int]]:
+    wanted = [place for place, found in enumerate(satisfying) if found]
+    if level is not Level.DOCUMENT or not wanted:
+        return {}
+    passages = [
+        diagnosis.StagePassage(
+            document=entry.passage.document_id, stages={name: stage.rank for name, stage in entry.stages.items()}
+        )
+        for entry in entries
+    ]
+    return diagnosis.level_ranks(passages, level=level, top_k=top_k, wanted=wanted)
