@@ -5,9 +5,11 @@ from django.shortcuts import render
 from django.urls import URLPattern, URLResolver, include, path
 
 from api import errors
+from api.comparisons import ComparisonsView
 from api.docs import DocsView, SchemaView
 from api.documents import DocumentsView, DocumentView
 from api.evaluations import EvaluationCancelView, EvaluationRetryView, EvaluationsView, EvaluationView
+from api.exports import RunExportView
 from api.health import healthz, readyz
 from api.ingestions import IngestionsView, IngestionView
 from api.knowledge_bases import KnowledgeBasesView, KnowledgeBaseView
@@ -47,6 +49,8 @@ api: list[URLPattern | URLResolver] = [
     path("runs", RunsView.as_view()),
     path("runs/<str:run_id>", RunView.as_view()),
     path("runs/<str:run_id>/results", RunResultsView.as_view()),
+    path("runs/<str:run_id>/export", RunExportView.as_view()),
+    path("comparisons", ComparisonsView.as_view()),
     path("schema", SchemaView.as_view(), name="schema"),
     path("docs", DocsView.as_view(url_name="schema"), name="docs"),
 ]
