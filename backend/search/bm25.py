@@ -54,7 +54,8 @@ class OpenedWords:
         scores = self.scorer.get_scores_from_ids(known)
         if documents is not None or source or collection:
             scores = np.where(self._mask(documents=documents, source=source, collection=collection), scores, 0)
-        return [(self.rows.chunk(row), float(scores[row])) for row in _best_rows(scores, depth=depth)]
+        rows = _best_rows(scores, depth=depth)
+        return list(zip(self.rows.chunk_ids(rows), scores[rows].tolist(), strict=True))
 
 
 def open_words(index_id: UUID, generation: int, *, older: bool = False) -> OpenedWords:

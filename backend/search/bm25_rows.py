@@ -51,13 +51,18 @@ class Rows:
     @classmethod
     def load(cls, folder: Path) -> "Rows":
         chunks, documents, sources, collections = (
-            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS
+            # Read, not mapped: 40 bytes a chunk, and a memory map is slow to index.
+            np.load(folder / f"{name}.npy", allow_pickle=False)
+            for name in _ARRAYS
         )
         names = json.loads((folder / _NAMES).read_text(encoding="utf-8"))
         return cls(chunks=chunks, documents=documents, sources=sources, collections=collections, names=names)
 
-    def chunk(self, row: int) -> str:
-        return str(UUID(bytes=self.chunks[row].tobytes()))
+    def chunk_ids(self, rows: NDArray[np.intp]) -> list[str]:
+        """The chunks' ids as texts. By hand: a hundred UUID objects a question would cost more than the scoring."""
+        digits = self.chunks[rows].tobytes().hex()
+        ids = (digits[start : start + 32] for start in range(0, len(digits), 32))
+        return [f"{each[:8]}-{each[8:12]}-{each[12:16]}-{each[16:20]}-{each[20:]}" for each in ids]
 
     def mask(self, *, documents: frozenset[UUID] | None, source: str, collection: str) -> NDArray[np.bool_]:
         """Which rows pass the filters."""

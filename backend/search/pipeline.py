@@ -6,6 +6,7 @@ cannot be read, it gets a Failure and the others go on.
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
 from uuid import UUID
@@ -123,8 +124,9 @@ class _Asked:
                 return given
             vector = given
         try:
-            # A savepoint: a leg that PostgreSQL refuses must not take the others' transaction with it.
-            with transaction.atomic():
+            # A savepoint: a leg that PostgreSQL refuses must not take the others' transaction with it. BM25 reads a
+            # file, and what it asks PostgreSQL has a savepoint of its own.
+            with nullcontext() if key.kind == legs.BM25 else transaction.atomic():
                 return legs.read(
                     key, question=self.question, vector=vector, index=index, scope=self.scope, snapshot=self.snapshot
                 )

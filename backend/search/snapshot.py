@@ -39,11 +39,13 @@ class Snapshot:
         return self._lexemes[language, text]
 
     def read_lexemes(self, texts: Iterable[str], *, language: str) -> None:
-        """Reads those of many questions in one query."""
+        """Reads those of many questions in one query: worth calling ahead of a batch."""
         missing = [text for text in dict.fromkeys(texts) if (language, text) not in self._lexemes]
         if missing:
-            for text, found in zip(missing, lexemes.of_texts(missing, language=language), strict=True):
-                self._lexemes[language, text] = found
+            with transaction.atomic():
+                found = lexemes.of_texts(missing, language=language)
+            for text, words in zip(missing, found, strict=True):
+                self._lexemes[language, text] = words
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages by id, in one query; those that are gone (an older BM25 file named them) are left out."""

@@ -12,7 +12,7 @@ from backend.core.configs import RetrievalConfig, parse_all
 from backend.core.errors import ErrorCode
 from backend.core.fusion import rrf
 from backend.core.ties import Candidate
-from backend.search import bm25, legs, pipeline
+from backend.search import bm25, bm25_files, legs, pipeline
 from backend.search.snapshot import open_snapshot
 from backend.search.types import Failure, IndexRef, Ranked, SearchScope
 from tests.integration.search_rows import Base, Row, make_base
@@ -174,25 +174,45 @@ def test_a_base_without_embedder_and_a_vector_of_the_wrong_size_are_fatal() -> N
     assert wrong.fatal
 
 
-def test_a_leg_that_cannot_be_read_fails_only_those_that_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def refused_by_postgresql() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 / 0")
+
+
+def unreadable() -> None:
+    raise OSError("disk full")
+
+
+@pytest.mark.parametrize(("keyword", "fault"), [("fts", refused_by_postgresql), ("bm25", unreadable)])
+def test_a_leg_that_cannot_be_read_fails_only_those_that_use_it(
+    monkeypatch: pytest.MonkeyPatch, keyword: str, fault: Callable[[], None]
+) -> None:
     base = three()
     read = legs.read
 
     def broken(key: legs.LegKey, **arguments: Any) -> legs.Leg:
-        if key.kind == legs.BM25:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT 1 / 0")
+        if key.stage == "words":
+            fault()
         return read(key, **arguments)
 
     monkeypatch.setattr(legs, "read", broken)
     # The broken leg comes first: the transaction must still serve the other.
-    found = ask(base, modes=configs("keyword", "hybrid", "semantic"))
+    found = ask(base, modes=configs("keyword", "hybrid", "semantic", keyword=keyword))
     assert paths(found["semantic"]) == ["a", "b", "c"]
     for name in ("keyword", "hybrid"):
         failure = found[name]
         assert isinstance(failure, Failure)
         assert failure.code is ErrorCode.INTERNAL
         assert "words" in failure.reason
+
+
+def test_a_failed_build_of_the_bm25_file_leaves_the_other_leg(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = three()
+    monkeypatch.setattr(bm25_files, "_LEXEMES", "SELECT 1 / 0, %s")
+    found = ask(base, modes=configs("keyword", "semantic"))
+    assert isinstance(found["keyword"], Failure)
+    assert paths(found["semantic"]) == ["a", "b", "c"]
+    assert not list(bm25_files._folder(base.index.id).glob("[.0-9]*"))
 
 
 def test_several_indexes_are_fused_by_their_ranks() -> None:
