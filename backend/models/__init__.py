@@ -23,6 +23,7 @@ from backend.models.knowledge import (
     Source,
     SourceKind,
 )
+from backend.models.labels import LabelResolution, ResolvedLabel
 from backend.models.questions import Question, QuestionSet, QuestionSetVersion, SourceSetFile
 from backend.models.runs import Evaluation, ProviderState, Pulse, Result, Run, Slice
 
@@ -39,6 +40,7 @@ __all__ = [
     "IndexedDocument",
     "Ingestion",
     "KnowledgeBase",
+    "LabelResolution",
     "LoginLink",
     "Membership",
     "ProviderState",
@@ -46,6 +48,7 @@ __all__ = [
     "Question",
     "QuestionSet",
     "QuestionSetVersion",
+    "ResolvedLabel",
     "Result",
     "Role",
     "Run",

@@ -163,7 +163,7 @@ class Resolver:
             index=index,
             state=state,
             alternative=alternative,
-            documents=tuple(documents)[:MOST_DOCUMENTS],
+            documents=tuple(sorted(documents, key=self._place))[:MOST_DOCUMENTS],
             n_passages=n_passages,
             elsewhere=self._targets[alternative].elsewhere,
         )
@@ -249,10 +249,13 @@ class Resolver:
                 for target in by_needle[needle]:
                     self._found(target, document, folded[place], needle=needle, whole=whole)
 
-    @staticmethod
-    def _found(target: _Target, document: str, text: str, *, needle: str, whole: bool) -> None:
+    def _place(self, document: str) -> tuple[str, str]:
+        one = self.documents[document]
+        return one.path, one.source
+
+    def _found(self, target: _Target, document: str, text: str, *, needle: str, whole: bool) -> None:
         if not target.admits(document):
-            target.elsewhere = target.elsewhere or document
+            target.elsewhere = min(filter(None, (target.elsewhere, document)), key=self._place)
             return
         if len(target.groups) > 1 or len(target.groups[0]) > 1:
             held = [each for group in target.groups for each in group if each in text]

@@ -1,0 +1,183 @@
+"""Labels resolved in a corpus: read from the table, or made by one pass over the passages and kept there."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count
+
+from backend.core.configs import fingerprint
+from backend.core.resolving import DocumentFact, LabelState, Names, ResolvedExpectation, Resolver, label_of
+from backend.core.types import Question
+from backend.models import Chunk, Document, Index, LabelResolution, QuestionSetVersion, ResolvedLabel
+from backend.queries import questions as question_queries
+from backend.search.snapshot import open_snapshot
+from backend.search.types import IndexRef, SearchScope
+
+_ROWS = 1000
+
+
+def resolve(
+    version: QuestionSetVersion, scope: SearchScope, *, indexes: Sequence[IndexRef] | None = None
+) -> LabelResolution:
+    """How the version's labels resolve in these Indexes (those of the scope, unless given) as they are now.
+
+    Made once per corpus: a pass over the passages that labels look at, in one snapshot. Opens a transaction of its
+    own: never inside another.
+    """
+    read = replace(scope, indexes=tuple(indexes or scope.indexes), alternatives=())
+    scope_hash = _scope_hash(read)
+    _, corpus_hash = _corpus(read)
+    found = LabelResolution.objects.filter(version=version, scope_hash=scope_hash, corpus_hash=corpus_hash).first()
+    return found or _make(version, read, scope_hash=scope_hash)
+
+
+def at_generations(
+    version: QuestionSetVersion, scope: SearchScope, *, indexes: Sequence[IndexRef], generations: Mapping[str, int]
+) -> tuple[LabelResolution, bool]:
+    """How they resolved in the corpus of these generations, and whether it is that corpus: where it was not resolved
+    while it was there, the one of today is given."""
+    read = replace(scope, indexes=tuple(indexes), alternatives=())
+    wanted = {str(index.id): generations[str(index.id)] for index in indexes if str(index.id) in generations}
+    found = (
+        LabelResolution.objects.filter(version=version, scope_hash=_scope_hash(read), generations=wanted)
+        .order_by("-created_at", "-id")
+        .first()
+    )
+    if found is not None:
+        return found, True
+    made = resolve(version, scope, indexes=indexes)
+    return made, made.generations == wanted
+
+
+def of(resolution: LabelResolution, *, ordinals: Iterable[int] | None = None) -> dict[int, list[ResolvedLabel]]:
+    """The rows by question; only of some questions if given."""
+    rows = ResolvedLabel.objects.filter(resolution=resolution).order_by("ordinal", "expectation")
+    if ordinals is not None:
+        rows = rows.filter(ordinal__in=list(ordinals))
+    found: dict[int, list[ResolvedLabel]] = {}
+    for row in rows.iterator(chunk_size=_ROWS):
+        found.setdefault(row.ordinal, []).append(row)
+    return found
+
+
+def _scope_hash(scope: SearchScope) -> str:
+    documents = None if scope.documents is None else sorted(map(str, scope.documents))
+    return fingerprint([sorted(str(index.id) for index in scope.indexes), documents, scope.source, scope.collection])
+
+
+def _corpus(scope: SearchScope) -> tuple[dict[str, int], str]:
+    """The generations, and a hash that also changes when documents fail or wait: they have no part in a generation."""
+    ids = [index.id for index in scope.indexes]
+    generations = {str(key): n for key, n in Index.objects.filter(id__in=ids).values_list("id", "generation")}
+    states = (
+        Document.objects.filter(knowledge_base__in=[index.knowledge_base_id for index in scope.indexes])
+        .values_list("state", "code")
+        .annotate(n=Count("id"))
+        .order_by("state", "code")
+    )
+    return generations, fingerprint([generations, [list(row) for row in states]])
+
+
+def _make(version: QuestionSetVersion, scope: SearchScope, *, scope_hash: str) -> LabelResolution:
+    questions = list(question_queries.as_core(version))
+    with open_snapshot(scope):
+        generations, corpus_hash = _corpus(scope)
+        resolver = _resolved(questions, scope)
+    try:
+        with transaction.atomic():
+            resolution = LabelResolution.objects.create(
+                version=version,
+                scope_hash=scope_hash,
+                corpus_hash=corpus_hash,
+                generations=generations,
+                n_expectations=sum(1 for question in resolver.expectations for one in question if one.grade > 0),
+            )
+            ResolvedLabel.objects.bulk_create(_rows(resolution, resolver), batch_size=_ROWS)
+    except IntegrityError:
+        # Somebody else resolved them at the same time, and as well.
+        return LabelResolution.objects.get(version=version, scope_hash=scope_hash, corpus_hash=corpus_hash)
+    return resolution
+
+
+def _resolved(questions: Sequence[Question], scope: SearchScope) -> Resolver:
+    chunks = Chunk.objects.filter(index__in=[index.id for index in scope.indexes])
+    indexed = set(chunks.order_by().values_list("document_id", flat=True).distinct())
+    resolver = Resolver(questions, _documents(scope, indexed))
+    ids = [key for text in resolver.passage_ids if (key := _uuid(text)) is not None]
+    if ids:
+        # An id that is written with capitals is the same one to the database, and to judging (folded).
+        spelled: dict[str, list[str]] = {}
+        for text in resolver.passage_ids:
+            spelled.setdefault(text.lower(), []).append(text)
+        rows = chunks.filter(id__in=ids).values_list("id", "document_id")
+        resolver.know_passages({text: str(document) for key, document in rows for text in spelled.get(str(key), ())})
+    resolver.read_passages(_texts(chunks.order_by(), resolver.open_documents()))
+    whole = Document.objects.filter(id__in=indexed).order_by()
+    resolver.read_texts(_texts(whole, resolver.open_documents(), key="id"))
+    return resolver
+
+
+def _documents(scope: SearchScope, indexed: set[UUID]) -> Iterator[DocumentFact]:
+    rows = Document.objects.filter(knowledge_base__in=[index.knowledge_base_id for index in scope.indexes]).values_list(
+        "id", "path", "source__name", "collection", "code", "reason"
+    )
+    for key, path, source, collection, code, reason in rows.order_by("path", "id").iterator(chunk_size=_ROWS):
+        yield DocumentFact(
+            id=str(key),
+            path=path,
+            source=source,
+            indexed=key in indexed,
+            in_scope=(scope.documents is None or key in scope.documents)
+            and (not scope.source or scope.source == source)
+            and (not scope.collection or scope.collection == collection),
+            code=code,
+            reason=reason,
+        )
+
+
+def _texts(rows: Any, documents: list[str] | None, *, key: str = "document_id") -> Iterator[tuple[str, str]]:
+    """(document id, text) of chunks or documents, read in batches; `documents` None: all."""
+    if documents is not None:
+        rows = rows.filter(**{f"{key}__in": documents}) if documents else rows.none()
+    for document, text in rows.values_list(key, "text").iterator(chunk_size=_ROWS):
+        yield str(document), text
+
+
+def _rows(resolution: LabelResolution, resolver: Resolver) -> Iterator[ResolvedLabel]:
+    names = Names((one.source, one.path) for one in resolver.documents.values() if one.indexed)
+    for ordinal, merged in enumerate(resolver.expectations):
+        for resolved in resolver.of(ordinal):
+            is_plain = resolved.state is LabelState.RESOLVED and not resolved.alternative.looks_at_content
+            if merged[resolved.index].grade > 0 and not is_plain:
+                yield _row(resolution, resolver, names, ordinal, resolved)
+
+
+def _row(
+    resolution: LabelResolution, resolver: Resolver, names: Names, ordinal: int, resolved: ResolvedExpectation
+) -> ResolvedLabel:
+    named = resolved.alternative.path or resolved.alternative.document
+    nearest: tuple[str, ...] = ()
+    if resolved.state is LabelState.NO_DOCUMENT and named is not None:
+        nearest = names.of(named, source=resolved.alternative.source)
+    elsewhere = resolver.documents.get(resolved.elsewhere)
+    return ResolvedLabel(
+        resolution=resolution,
+        ordinal=ordinal,
+        expectation=resolved.index,
+        state=resolved.state,
+        label=label_of(resolved.alternative),
+        documents=[UUID(one) for one in resolved.documents],
+        n_passages=resolved.n_passages,
+        nearest=list(nearest),
+        elsewhere="" if elsewhere is None else elsewhere.path,
+    )
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
