@@ -11,6 +11,7 @@ from backend.celery_app import app
 
 WORK = "touchstone.work"
 TICK = "touchstone.tick"
+CLEAN = "touchstone.clean"
 _log = logs.get("dispatch")
 
 

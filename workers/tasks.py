@@ -5,7 +5,7 @@ from uuid import UUID
 
 from backend import dispatch
 from backend.celery_app import app
-from backend.services import sweeper, work
+from backend.services import housekeeping, sweeper, work
 
 
 @app.task(name=dispatch.WORK, queue="search")
@@ -16,3 +16,8 @@ def work_slice(*, slice: str, delivery: int, **_: Any) -> None:  # noqa: A002  t
 @app.task(name=dispatch.TICK, queue="control")
 def tick(**_: Any) -> None:
     sweeper.sweep()
+
+
+@app.task(name=dispatch.CLEAN, queue="control")
+def clean(**_: Any) -> None:
+    housekeeping.clean()

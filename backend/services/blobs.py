@@ -34,7 +34,7 @@ def hold(workspace: Workspace, hashes: Collection[str]) -> dict[str, UUID]:
         cursor.execute(
             """
             SELECT sha256, id FROM backend_blob WHERE workspace_id = %s AND sha256 = ANY(%s)
-            ORDER BY sha256 FOR KEY SHARE
+            ORDER BY id FOR KEY SHARE
             """,
             [workspace.id, sorted(hashes)],
         )
@@ -42,19 +42,30 @@ def hold(workspace: Workspace, hashes: Collection[str]) -> dict[str, UUID]:
 
 
 def delete_unused(ids: Iterable[UUID]) -> int:
-    """Delete those of these blobs that no document uses."""
+    """Delete those of these blobs that no document uses. After the transaction that let go of them, not in it. What a
+    crash leaves behind in between, `sweep` finds."""
     wanted = sorted(set(ids))
     if not wanted:
         return 0
+    n_deleted = _delete(wanted, locking="FOR UPDATE SKIP LOCKED")
+    # Those that somebody held, one by one: who waits for a blob must not hold another (deadlocks: seen).
+    left = Blob.objects.filter(id__in=wanted).exclude(Exists(Document.objects.filter(blob=OuterRef("id"))))
+    for blob_id in list(left.values_list("id", flat=True)):
+        n_deleted += _delete([blob_id], locking="FOR UPDATE")
+    return n_deleted
+
+
+def _delete(ids: list[UUID], *, locking: str) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
-        # Two statements: the second looks again, after whoever held a blob for a new document has committed.
-        cursor.execute("SELECT id FROM backend_blob WHERE id = ANY(%s) ORDER BY id FOR UPDATE", [wanted])
+        cursor.execute(f"SELECT id FROM backend_blob WHERE id = ANY(%s) {locking}", [ids])  # noqa: S608  constants
+        locked = [row[0] for row in cursor.fetchall()]
+        # A second statement looks again, after whoever held a blob for a new document has committed.
         cursor.execute(
             """
             DELETE FROM backend_blob b
             WHERE b.id = ANY(%s) AND NOT EXISTS (SELECT 1 FROM backend_document d WHERE d.blob_id = b.id)
             """,
-            [wanted],
+            [locked],
         )
         return int(cursor.rowcount)
 

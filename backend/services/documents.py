@@ -12,7 +12,7 @@ from django.utils import timezone
 from backend.core import paths
 from backend.core.errors import ConflictError, ErrorCode
 from backend.core.states import DocumentState
-from backend.models import Blob, Chunk, Document, Ingestion, Source, SourceSetFile
+from backend.models import Blob, Chunk, Document, Ingestion, KnowledgeBase, Source, SourceSetFile
 from backend.services import blobs, indexes, ingestion, set_files
 
 # Bytes that go to the database in one statement.
@@ -130,26 +130,30 @@ def store_sync(intake: Intake, *, n_unchanged: int, n_removed: int) -> Ingestion
     intake.flush()
     _regroup(intake)
     with transaction.atomic():
-        fresh, n_same, _ = _store(intake)
-        return ingestion.start(
+        stored = _store(intake)
+        started = ingestion.start(
             intake.source.knowledge_base,
-            fresh,
+            stored.fresh,
             source=intake.source,
-            n_unchanged=n_same + n_unchanged,
+            n_unchanged=stored.n_same + n_unchanged,
             n_removed=n_removed,
         )
+    blobs.delete_unused(stored.replaced)
+    return started
 
 
 def store(intake: Intake) -> tuple[tuple[Document, ...], Ingestion | None]:
     """Make documents of what was taken in, and start reading those that are new or changed, in one transaction."""
     intake.flush()
     _regroup(intake)
+    base, source = intake.source.knowledge_base, intake.source
     with transaction.atomic():
-        fresh, n_same, documents = _store(intake)
+        stored = _store(intake)
         started = None
-        if fresh:
-            started = ingestion.start(intake.source.knowledge_base, fresh, source=intake.source, n_unchanged=n_same)
-    return tuple(sorted(documents, key=lambda one: one.path)), started
+        if stored.fresh:
+            started = ingestion.start(base, stored.fresh, source=source, n_unchanged=stored.n_same)
+    blobs.delete_unused(stored.replaced)
+    return tuple(sorted(stored.named, key=lambda one: one.path)), started
 
 
 def is_unchanged(document: Document, bytes_hash: str) -> bool:
@@ -173,23 +177,33 @@ def remove_many(ids: Collection[UUID]) -> int:
     for start in range(0, len(ordered), 500):
         part = ordered[start : start + 500]
         with transaction.atomic():
-            for index in indexes.lock_holders(part):
+            for index in indexes.hold(part):
                 indexes.take_out(index, part)
             blob_ids = list(Document.objects.filter(id__in=part).values_list("blob_id", flat=True))
             Chunk.objects.filter(document__in=part).delete()
             n_removed += Document.objects.filter(id__in=part).only("id").delete()[1].get("backend.Document", 0)
-            blobs.delete_unused(blob_ids)
+        blobs.delete_unused(blob_ids)
     return n_removed
 
 
-def _store(intake: Intake) -> tuple[list[Document], int, list[Document]]:
-    """The documents to read, the number of those that need it not, and all that were named."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    """The documents to read, the number of those that need it not, all that were named, and the blobs let go of."""
+
+    fresh: list[Document]
+    n_same: int
+    named: list[Document]
+    replaced: set[UUID]
+
+
+def _store(intake: Intake) -> _Stored:
     source, incoming = intake.source, intake.incoming
     base = source.knowledge_base
+    # One at a time per base: two uploads of one path would both find it missing.
+    KnowledgeBase.objects.select_for_update(no_key=True).get(id=base.id)
     held = blobs.hold(base.workspace, {one.blob_hash for one in incoming.values()})
-    # Locked in the order of ids, as an ingestion's commit locks them.
-    locked = Document.objects.select_for_update(no_key=True).filter(source=source, path__in=list(incoming))
-    existing = {one.path: one for one in locked.order_by("id").defer("text", "marks")}
+    there = Document.objects.filter(source=source, path__in=list(incoming))
+    existing = {one.path: one for one in indexes.locked(there).defer("text", "marks")}
     new: list[Document] = []
     changed: list[Document] = []
     replaced = {one.blob_id for one in existing.values()}
@@ -216,9 +230,12 @@ def _store(intake: Intake) -> tuple[list[Document], int, list[Document]]:
         ["blob", "bytes_hash", "size", "modified_ns", "state", "code", "reason", "updated_at"],
         batch_size=200,
     )
-    if changed:
-        blobs.delete_unused(replaced)
-    return [*new, *changed], n_same, [*existing.values(), *new]
+    return _Stored(
+        fresh=[*new, *changed],
+        n_same=n_same,
+        named=[*existing.values(), *new],
+        replaced=replaced if changed else set(),
+    )
 
 
 def _regroup(intake: Intake) -> None:
@@ -233,7 +250,7 @@ def _regroup(intake: Intake) -> None:
             by_collection.setdefault(wanted, []).append(document.id)
     for collection, ids in by_collection.items():
         with transaction.atomic():
-            held = indexes.lock_holders(ids)
+            held = indexes.hold(ids)
             Chunk.objects.filter(document__in=ids).update(collection=collection)
             Document.objects.filter(id__in=ids).update(collection=collection)
             for index in held:

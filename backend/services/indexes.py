@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import Count, F, Sum
+from django.db import connection, transaction
+from django.db.models import Count, F, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from backend.core.types import ChunkSpan
@@ -54,10 +54,23 @@ def lock(index_id: UUID) -> Index | None:
     return Index.objects.select_for_update(no_key=True).filter(id=index_id).first()
 
 
-def lock_holders(documents: Collection[UUID]) -> list[Index]:
-    """The Indexes that hold any of these documents, locked in the order of their ids."""
+def hold(documents: Collection[UUID]) -> list[Index]:
+    """Lock documents, and before them the Indexes that hold any of them, which are returned."""
     holders = IndexedDocument.objects.filter(document__in=documents).values("index")
-    return list(Index.objects.select_for_update(no_key=True).filter(id__in=holders).order_by("id"))
+    there = Index.objects.filter(id__in=holders)
+    while True:
+        before = transaction.savepoint()
+        held = list(there.select_for_update(no_key=True).order_by("id"))
+        list(locked(Document.objects.filter(id__in=documents)).values_list("id"))
+        if set(there.values_list("id", flat=True)) <= {index.id for index in held}:
+            return held
+        # One was put into a further Index in between: let go and lock in order again.
+        transaction.savepoint_rollback(before)
+
+
+def locked(documents: QuerySet[Document]) -> QuerySet[Document]:
+    """The documents, locked in the order of their ids: everybody who changes several does it so."""
+    return documents.select_for_update(no_key=True, of=("self",)).order_by("id")
 
 
 def next_generation(index: Index) -> int:

@@ -142,12 +142,7 @@ def write(
         *(one.document.id for one in faults),
         *(draft.document.id for draft in read),
     }
-    now_there = dict(
-        Document.objects.select_for_update(no_key=True)
-        .filter(id__in=ids)
-        .order_by("id")
-        .values_list("id", "bytes_hash")
-    )
+    now_there = dict(indexes.locked(Document.objects.filter(id__in=ids)).values_list("id", "bytes_hash"))
 
     def is_current(document: Document) -> bool:
         return now_there.get(document.id) == document.bytes_hash

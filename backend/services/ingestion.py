@@ -1,6 +1,7 @@
 """Rounds of reading and indexing: begun, worked on slice by slice, closed.
 
-Locks are taken in one order everywhere: slice, ingestion, Index, documents; the base after its Index.
+Locks are taken in one order everywhere: slice, ingestion, Indexes, base, documents, blobs; several rows of a kind in
+the order of their ids.
 """
 
 import math
@@ -13,7 +14,7 @@ from django.db.models import Count, Exists, OuterRef
 from django.utils import timezone
 
 from backend.core import configs
-from backend.core.errors import ErrorCode
+from backend.core.errors import ConflictError, ErrorCode
 from backend.core.states import (
     OPEN_INGESTIONS,
     OPEN_SLICES,
@@ -53,7 +54,7 @@ def start(
         if not rounds:
             index = _new_index(base)
             rounds[index.id] = _begin(
-                index, _all(base), source=source, n_unchanged=n_unchanged, n_removed=n_removed, base=base
+                index, _all(base), source=source, n_unchanged=n_unchanged, n_removed=n_removed, base=base, is_new=True
             )
         pump.ring_later()
         return rounds.get(base.live_index_id) or next(iter(rounds.values()))  # type: ignore[arg-type]  # None: no key
@@ -63,8 +64,7 @@ def build_index(base: KnowledgeBase) -> Ingestion | None:
     """Make the Index fit the base's settings: build one beside the live one, which goes on serving until the new one
     is ready. None when the live one fits already, or there is nothing to index yet."""
     with transaction.atomic():
-        lock_builds(base)
-        base = KnowledgeBase.objects.select_for_update(no_key=True).get(id=base.id)
+        base = lock_base(base)
         wanted = configs.fingerprint(base_settings.of_index(base.settings))
         building = list(Index.objects.filter(knowledge_base=base, state=IndexState.BUILDING).order_by("id"))
         for index in building:
@@ -78,30 +78,36 @@ def build_index(base: KnowledgeBase) -> Ingestion | None:
             if index.fingerprint == wanted:
                 return Ingestion.objects.filter(index=index).order_by("id").first()
         documents = list(_all(base))
-        if base.live_index is None:
-            if not documents:
-                return None
-            Document.objects.filter(knowledge_base=base).update(state=DocumentState.PENDING, code="", reason="")
+        if base.live_index is None and not documents:
+            return None
         index = _new_index(base)
-        started = _begin(index, documents, base=base)
+        started = _begin(index, documents, base=base, is_new=True)
         pump.ring_later()
         return started
 
 
-def lock_builds(base: KnowledgeBase) -> None:
-    """Lock what is being built, before the base is locked: the order of `finish_if_done`."""
-    builds = Index.objects.select_for_update(no_key=True).filter(knowledge_base=base, state=IndexState.BUILDING)
-    list(builds.order_by("id"))
+def lock_base(base: KnowledgeBase) -> KnowledgeBase:
+    """The base, locked together with its live Index and those being built, Indexes first. Inside a transaction."""
+    there = Index.objects.filter(knowledge_base=base, state__in=[IndexState.BUILDING, IndexState.READY])
+    for _ in range(5):
+        before = transaction.savepoint()
+        held = set(there.select_for_update(no_key=True).order_by("id").values_list("id", flat=True))
+        fresh = KnowledgeBase.objects.select_for_update(no_key=True).get(id=base.id)
+        if set(there.values_list("id", flat=True)) <= held:
+            return fresh
+        # One was begun in between: let go and lock in order again.
+        transaction.savepoint_rollback(before)
+    raise ConflictError(f"{base.name} is being changed by many at once. Try again.")
 
 
 def retry_failed(base: KnowledgeBase) -> Ingestion | None:
     """Try the documents again that failed because of a provider. None when there are none."""
     with transaction.atomic():
+        KnowledgeBase.objects.select_for_update(no_key=True).get(id=base.id)
         failed = list(
-            Document.objects.filter(knowledge_base=base, state=DocumentState.FAILED)
+            indexes.locked(Document.objects.filter(knowledge_base=base, state=DocumentState.FAILED))
             .exclude(code__startswith="DOCUMENT_")
             .only("id", "size", "path")
-            .order_by("id")
         )
         if not failed:
             return None
@@ -193,6 +199,7 @@ def _begin(
     source: Source | None = None,
     n_unchanged: int = 0,
     n_removed: int = 0,
+    is_new: bool = False,
 ) -> Ingestion:
     ordered = sorted(documents, key=lambda one: one.path)
     ingestion = Ingestion.objects.create(
@@ -209,7 +216,11 @@ def _begin(
         [_slice(base.workspace_id, ingestion.id, [str(one.id) for one in group]) for group in groups], batch_size=500
     )
     if not groups:
-        _complete(ingestion)
+        if is_new:
+            _complete(ingestion)
+        else:
+            # No need to look at the Index, which must not be locked after the base.
+            _end(ingestion, IngestionState.COMPLETED)
         ingestion.refresh_from_db()
     return ingestion
 
@@ -240,19 +251,26 @@ def _groups(documents: Sequence[Document]) -> list[list[Document]]:
 
 
 def _complete(ingestion: Ingestion) -> None:
-    index = indexes.lock(ingestion.index_id)
-    others = Ingestion.objects.filter(index=ingestion.index_id, state__in=OPEN_INGESTIONS).exclude(id=ingestion.id)
+    """Close a round; it is locked, or nobody else knows of it."""
+    # All that a switch changes, in the order of ids.
+    open_indexes = Index.objects.filter(
+        knowledge_base=ingestion.knowledge_base_id, state__in=[IndexState.BUILDING, IndexState.READY]
+    )
+    list(open_indexes.select_for_update(no_key=True).order_by("id").values_list("id"))
+    index = Index.objects.get(id=ingestion.index_id)
+    others = Ingestion.objects.filter(index=index, state__in=OPEN_INGESTIONS).exclude(id=ingestion.id)
     # What an Index began with decides when it is ready; what came later is added to it in place.
-    if index is not None and index.state == IndexState.BUILDING and not others.filter(id__lt=ingestion.id).exists():
+    if index.state == IndexState.BUILDING and not others.filter(id__lt=ingestion.id).exists():
         _settle(index, others_open=others.exists())
         index.refresh_from_db()
-    failed = index is not None and index.state == IndexState.FAILED
-    Ingestion.objects.filter(id=ingestion.id).update(
-        state=IngestionState.FAILED if failed else IngestionState.COMPLETED,
-        code=index.code if index is not None and failed else "",
-        reason=index.reason if index is not None and failed else "",
-        finished_at=timezone.now(),
-    )
+    if index.state == IndexState.FAILED:
+        _end(ingestion, IngestionState.FAILED, code=index.code, reason=index.reason)
+    else:
+        _end(ingestion, IngestionState.COMPLETED)
+
+
+def _end(ingestion: Ingestion, state: IngestionState, *, code: str = "", reason: str = "") -> None:
+    Ingestion.objects.filter(id=ingestion.id).update(state=state, code=code, reason=reason, finished_at=timezone.now())
 
 
 def _settle(index: Index, *, others_open: bool) -> None:
@@ -289,6 +307,7 @@ def _show(index: Index, *, others_open: bool) -> None:
     """After a switch: the documents' states become those of the new Index."""
     there = IndexedDocument.objects.filter(index=index, document=OuterRef("id"), bytes_hash=OuterRef("bytes_hash"))
     documents = Document.objects.filter(knowledge_base=index.knowledge_base_id)
+    list(indexes.locked(documents).values_list("id"))
     documents.filter(Exists(there)).update(state=DocumentState.INDEXED, code="", reason="")
     lost = documents.filter(~Exists(there), state=DocumentState.INDEXED)
     if others_open:
@@ -299,11 +318,17 @@ def _show(index: Index, *, others_open: bool) -> None:
 
 
 def _retire(index: Index) -> None:
-    """An Index that was being built and is not wanted any more."""
+    """An Index that was being built and is not wanted any more. From now on it takes nothing; its rounds are
+    cancelled after the transaction, since slices and rounds are locked before Indexes."""
     Index.objects.filter(id=index.id).update(
         state=IndexState.RETIRED, reason="The settings were changed before it was ready."
     )
-    _cancel_rounds(index)
+
+    def cancel() -> None:
+        with transaction.atomic():
+            _cancel_rounds(index)
+
+    transaction.on_commit(cancel, robust=True)
 
 
 def _cancel_rounds(index: Index) -> None:

@@ -40,8 +40,7 @@ def patch(base: KnowledgeBase, *, name: str | None = None, settings: Mapping[str
     Index beside the live one. Raises ValidationError with every fault, ConflictError when the name is taken."""
     try:
         with transaction.atomic():
-            ingestion.lock_builds(base)
-            base = KnowledgeBase.objects.select_for_update(no_key=True).get(id=base.id)
+            base = ingestion.lock_base(base)
             new_name, complete = _checked(
                 base.name if name is None else name, settings if settings is not None else {}, over=base.settings
             )
@@ -59,6 +58,8 @@ def delete(base: KnowledgeBase, *, force: bool = False) -> None:
     with transaction.atomic():
         in_use.free(base.name, open_evaluations(base), force=force)
         ingestion.cancel_all(base)
+    with transaction.atomic():
+        ingestion.lock_base(base)
         blob_ids = list(Document.objects.filter(knowledge_base=base).values_list("blob_id", flat=True).distinct())
         # Set by set: a cascade in Python would first load the ids of every passage.
         with connection.cursor() as cursor:
@@ -70,8 +71,8 @@ def delete(base: KnowledgeBase, *, force: bool = False) -> None:
                 )
             cursor.execute("DELETE FROM backend_document WHERE knowledge_base_id = %s", [base.id])
         KnowledgeBase.objects.filter(id=base.id).delete()
-        for start in range(0, len(blob_ids), 5000):
-            blobs.delete_unused(blob_ids[start : start + 5000])
+    for start in range(0, len(blob_ids), 5000):
+        blobs.delete_unused(blob_ids[start : start + 5000])
 
 
 def open_evaluations(base: KnowledgeBase) -> QuerySet[Evaluation]:

@@ -65,7 +65,8 @@ class Preparer:
         self._cut: tuple[ChunkSettings, Callable[[str], Sequence[int] | None] | None] | None = None
 
     def draft(self, document: Document) -> Draft:
-        """Raises DocumentError when it cannot be read, DocumentGoneError, ProviderError when the model's tokenizer cannot be had."""
+        """Raises DocumentError when it cannot be read, DocumentGoneError, and ProviderError when the model's tokenizer
+        cannot be had."""
         fresh = document.text_hash != document.bytes_hash or document.reader != READER_VERSION
         extracted = self._read(document) if fresh else stored_text(document)
         settings, token_offsets = self._cutting()

@@ -36,16 +36,21 @@ class Standing:
     reason: str = ""
 
 
-def standing(workspace_id: UUID, provider: str) -> Standing:
-    """Ask before a call. While stalled, exactly one caller per probe interval is let through."""
+def standing(workspace_id: UUID, provider: str, *, evaluation_id: UUID | None) -> Standing:
+    """Ask before a call. While stalled, exactly one caller per probe interval is let through.
+
+    The time after which it is given up counts from the evaluation's start, where the stall is older: a provider that
+    died yesterday is probed again for today's run.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT GREATEST(0, EXTRACT(epoch FROM hold_until - now())), stalled_at IS NOT NULL,
-                   EXTRACT(epoch FROM now() - stalled_at) > %s, reason, n_failures
+                   EXTRACT(epoch FROM now() - GREATEST(stalled_at, (
+                       SELECT started_at FROM backend_evaluation WHERE id = %s))) > %s, reason, n_failures
             FROM backend_providerstate WHERE workspace_id = %s AND provider = %s
             """,
-            [settings.PROVIDER_STALL_SECONDS, workspace_id, provider],
+            [evaluation_id, settings.PROVIDER_STALL_SECONDS, workspace_id, provider],
         )
         row = cursor.fetchone()
         if row is None:

@@ -61,9 +61,8 @@ def upload_area(base: KnowledgeBase, *, name: str = "uploads") -> Source:
 
 def delete(source: Source) -> None:
     """Delete a source with its documents and question-set files."""
-    with transaction.atomic():
-        documents.remove_many(list(Document.objects.filter(source=source).values_list("id", flat=True)))
-        source.delete()
+    documents.remove_many(list(Document.objects.filter(source=source).values_list("id", flat=True)))
+    source.delete()
 
 
 def sync(source: Source) -> Ingestion:

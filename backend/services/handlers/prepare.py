@@ -7,7 +7,7 @@ from backend.core.errors import ErrorCode
 from backend.core.states import EvaluationState, IndexState, Lane, RunState, SliceKind, SliceState
 from backend.models import Evaluation, Index, Run, Slice
 from backend.queries import corpora
-from backend.search import providers
+from backend.search import ann, providers
 from backend.services import plans, pump, results, slices
 from backend.services.plans import Plan
 from backend.services.slices import Lease
@@ -18,7 +18,8 @@ MOST_QUESTIONS_A_SLICE = 50
 def run(lease: Lease) -> None:
     """Insert one `embed` slice per batch of questions, or `search` where no configuration needs a vector.
 
-    An index that is still being built keeps the evaluation `queued`, when it was asked to wait.
+    An Index that is still being built keeps the evaluation `queued`, when it was asked to wait. A configuration of
+    approximate search has its graph built first, once per Index.
     """
     plan = plans.load(lease.evaluation)
     index_ids = [index.id for index in plan.scope.all_indexes]
@@ -30,6 +31,10 @@ def run(lease: Lease) -> None:
     if any(states[index_id] == IndexState.BUILDING for index_id in index_ids):
         slices.release(lease, wait_seconds=settings.TICK_SECONDS)
         return
+    for planned in plan.runs:
+        if planned.config.needs_vector and not planned.config.exact:
+            for index in plan.scope.indexes_for(planned.config.index):
+                ann.ensure_ann_index(index)
     generations, fingerprint = corpora.describe(index_ids)
     with slices.commit(lease, finish=True):
         moved = Evaluation.objects.filter(id=plan.evaluation_id, state=EvaluationState.QUEUED).update(

@@ -15,7 +15,7 @@ def run(lease: Lease) -> None:
     plan = plans.load(lease.evaluation)
     ordinal = lease.items[0]
     waiting = [planned for planned in plan.runs if str(planned.run_id) in lease.payload["runs"]]
-    standing = provider_states.standing(lease.workspace_id, lease.reranker)
+    standing = provider_states.standing(lease.workspace_id, lease.reranker, evaluation_id=lease.evaluation)
     if standing.gave_up:
         giving_up.stalled(lease, provider=lease.reranker, reason=standing.reason)
         return

@@ -44,6 +44,7 @@ def run(lease: Lease) -> None:
         batch = _Batch()
         until = time.monotonic() + COMMIT_SECONDS
         with open_snapshot(plan.scope) as snapshot:
+            _read_lexemes(plan, snapshot, [asked[ordinal].text for ordinal in remaining[:COMMIT_QUESTIONS]])
             for ordinal in remaining[:COMMIT_QUESTIONS]:
                 if batch.ordinals and time.monotonic() > until:
                     break
@@ -65,6 +66,13 @@ def run(lease: Lease) -> None:
     if not asked:
         with slices.commit(lease, finish=True):
             pass
+
+
+def _read_lexemes(plan: Plan, snapshot: Snapshot, texts: list[str]) -> None:
+    """Those of the whole batch, in one query a language."""
+    if any("keyword" in planned.config.legs for planned in plan.runs):
+        for language in {index.language for index in plan.scope.all_indexes}:
+            snapshot.read_lexemes(texts, language=language)
 
 
 def _ask(

@@ -1,0 +1,93 @@
+"""What grows without end is cut: caches, idempotency records, files and Indexes that nobody reads. Once a day."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import connection
+
+from backend import logs
+from backend.models import Evaluation, Index
+from backend.search import ann, bm25_files
+
+_log = logs.get("housekeeping")
+_BATCH = 10_000
+IDEMPOTENCY_HOURS = 24
+RETIRED_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    n_vectors: int
+    n_scores: int
+    n_answers: int
+    n_indexes: int
+    n_word_files: int
+
+
+def clean() -> Cleaned:
+    """Each step in batches of its own, so that none holds locks for long."""
+    cleaned = Cleaned(
+        n_vectors=_trim("backend_cachedembedding"),
+        n_scores=_trim("backend_cachedscore"),
+        n_answers=_forget_answers(),
+        n_indexes=_drop_retired(),
+        n_word_files=bm25_files.remove_unknown(),
+    )
+    _log.info("cleaned", **{name: getattr(cleaned, name) for name in cleaned.__slots__})
+    return cleaned
+
+
+def _trim(table: str) -> int:
+    """The least recently used rows beyond what a workspace may keep."""
+    n = 0
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"""
+                DELETE FROM {table} WHERE id IN (
+                    SELECT id FROM (
+                        SELECT id, row_number() OVER (PARTITION BY workspace_id ORDER BY used_at DESC, id DESC) AS place
+                        FROM {table}) ranked
+                    WHERE place > %s LIMIT %s)
+                """,  # noqa: S608  the two table names above
+                [settings.CACHE_ROWS, _BATCH],
+            )
+            n += cursor.rowcount
+            if cursor.rowcount < _BATCH:
+                return n
+
+
+def _forget_answers() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM backend_idempotencyrecord WHERE created_at < now() - make_interval(hours => %s)",
+            [IDEMPOTENCY_HOURS],
+        )
+        return int(cursor.rowcount)
+
+
+def _drop_retired() -> int:
+    """Indexes that were replaced a while ago and that no open evaluation reads."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT id FROM backend_index
+            WHERE state = 'retired' AND COALESCE(ready_at, created_at) < now() - make_interval(days => %s)
+            """,
+            [RETIRED_DAYS],
+        )
+        ids = [row[0] for row in cursor.fetchall()]
+    open_plans = Evaluation.objects.exclude(state__in=["completed", "failed", "cancelled"])
+    read = {
+        index["id"]
+        for plan in open_plans.values_list("plan", flat=True)
+        for index in (*plan["scope"]["indexes"], *plan["scope"]["alternatives"])
+    }
+    n = 0
+    for index_id in ids:
+        if str(index_id) not in read:
+            ann.drop_ann_index(index_id)
+            Index.objects.filter(id=index_id).delete()
+            bm25_files.remove(index_id)
+            n += 1
+    return n
