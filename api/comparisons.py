@@ -1,7 +1,7 @@
 """`comparisons`: did a change help, question by question."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -13,6 +13,7 @@ from api.run_shapes import RunSerializer
 from api.schema import answer, example, problems
 from backend.core.comparison import Verdict
 from backend.core.comparison.verdicts import DEFAULT_MARGIN
+from backend.models import Scope
 from backend.queries import comparisons as queries
 from backend.queries.comparisons import Compared
 
@@ -99,6 +100,8 @@ class ComparisonSerializer(serializers.Serializer[Any]):
 
 
 class ComparisonsView(Endpoint):
+    required_scopes: ClassVar = {"POST": Scope.READ}
+
     @extend_schema(
         operation_id="comparisons_create",
         summary="Compare runs question by question",
