@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count
+from django.db.models import Count, Model, QuerySet
 
 from backend.core.configs import fingerprint
 from backend.core.resolving import DocumentFact, LabelState, Names, ResolvedExpectation, Resolver, label_of
@@ -17,6 +17,9 @@ from backend.search.snapshot import open_snapshot
 from backend.search.types import IndexRef, SearchScope
 
 _ROWS = 1000
+# Whole texts are long: few at a time.
+_DOCUMENTS = 50
+_Model = TypeVar("_Model", bound=Model)
 
 
 def resolve(
@@ -114,9 +117,12 @@ def _resolved(questions: Sequence[Question], scope: SearchScope) -> Resolver:
             spelled.setdefault(text.lower(), []).append(text)
         rows = chunks.filter(id__in=ids).values_list("id", "document_id")
         resolver.know_passages({text: str(document) for key, document in rows for text in spelled.get(str(key), ())})
-    resolver.read_passages(_texts(chunks.order_by(), resolver.open_documents()))
-    whole = Document.objects.filter(id__in=indexed).order_by()
-    resolver.read_texts(_texts(whole, resolver.open_documents(), key="id"))
+    passages = _some(chunks, "document_id", resolver.open_documents()).values_list("document_id", "text", "id")
+    resolver.read_passages(
+        (str(document), text, str(key)) for document, text, key in passages.iterator(chunk_size=_ROWS)
+    )
+    whole = _some(Document.objects.filter(id__in=indexed), "id", resolver.open_documents()).values_list("id", "text")
+    resolver.read_texts((str(key), text) for key, text in whole.iterator(chunk_size=_DOCUMENTS))
     return resolver
 
 
@@ -138,12 +144,11 @@ def _documents(scope: SearchScope, indexed: set[UUID]) -> Iterator[DocumentFact]
         )
 
 
-def _texts(rows: Any, documents: list[str] | None, *, key: str = "document_id") -> Iterator[tuple[str, str]]:
-    """(document id, text) of chunks or documents, read in batches; `documents` None: all."""
+def _some(rows: QuerySet[_Model, _Model], key: str, documents: list[str] | None) -> QuerySet[_Model, _Model]:
+    """The rows of these documents, in no order: sorting so much text would cost more than reading it. None: all."""
     if documents is not None:
         rows = rows.filter(**{f"{key}__in": documents}) if documents else rows.none()
-    for document, text in rows.values_list(key, "text").iterator(chunk_size=_ROWS):
-        yield str(document), text
+    return rows.order_by()
 
 
 def _rows(resolution: LabelResolution, resolver: Resolver) -> Iterator[ResolvedLabel]:

@@ -29,6 +29,9 @@ class LabelState(StrEnum):
     RESOLVED = "resolved"
 
 
+# Document id, text, passage id; no passage id for the text of a whole document.
+_Text = tuple[str, str, str | None]
+
 _ORDER = {state: place for place, state in enumerate(LabelState)}
 
 
@@ -69,7 +72,8 @@ class _Target:
 
     alternative: Alternative
     documents: tuple[str, ...] | None
-    groups: tuple[tuple[str, ...], ...]
+    content: tuple[str, ...]
+    snippet: str
     passage: str | None
     hits: dict[str, None] = field(default_factory=dict)
     texts: dict[str, None] = field(default_factory=dict)
@@ -78,14 +82,27 @@ class _Target:
     wanted: frozenset[str] = frozenset()
 
     @property
+    def needles(self) -> tuple[str, ...]:
+        """The texts of which a passage must hold one at least."""
+        return self.content or ((self.snippet,) if self.snippet else ())
+
+    @property
+    def is_by_id(self) -> bool:
+        """Whether the id alone finds it, so that no text need be read for that."""
+        return self.passage is not None and not self.content
+
+    @property
     def looks_at_content(self) -> bool:
-        return bool(self.groups) or self.passage is not None
+        return bool(self.needles) or self.passage is not None
 
     def admits(self, document: str) -> bool:
         return self.documents is None or document in self.wanted
 
-    def holds(self, text: str) -> bool:
-        return all(any(needle in text for needle in group) for group in self.groups)
+    def holds(self, text: str, *, passage: str | None) -> bool:
+        """As judging has it, for a text that holds one of `needles`."""
+        if not self.content or (self.passage is None and not self.snippet):
+            return True
+        return (passage is not None and self.passage == passage) or (bool(self.snippet) and self.snippet in text)
 
 
 class Resolver:
@@ -109,18 +126,18 @@ class Resolver:
         self._targets = {one: self._target(one) for one in alternatives}
         self._by_needle: dict[str, list[_Target]] = {}
         for target in self._targets.values():
-            for needle in {needle for group in target.groups for needle in group}:
+            for needle in target.needles:
                 self._by_needle.setdefault(needle, []).append(target)
 
     @property
     def passage_ids(self) -> list[str]:
         """The passage ids that labels name."""
-        return sorted({one.passage for one in self._targets.values() if one.passage is not None})
+        return sorted({one.passage for one in self._targets.values() if one.passage is not None and one.is_by_id})
 
     def know_passages(self, found: Mapping[str, str]) -> None:
         """`found`: passage id -> document id, for those of `passage_ids` that there are."""
         for target in self._targets.values():
-            document = found.get(target.passage) if target.passage is not None else None
+            document = found.get(target.passage) if target.passage is not None and target.is_by_id else None
             if document is not None and target.admits(document):
                 target.hits[document] = None
                 target.n_passages += 1
@@ -129,20 +146,20 @@ class Resolver:
         """The documents in which a text is still looked for: ids; None for all, an empty list for none."""
         wanted: dict[str, None] = {}
         for target in self._targets.values():
-            if not target.groups or target.hits:
+            if not target.needles or target.hits:
                 continue
             if target.documents is None:
                 return None
             wanted.update(dict.fromkeys(one for one in target.documents if self.documents[one].indexed))
         return list(wanted)
 
-    def read_passages(self, passages: Iterable[tuple[str, str]]) -> None:
-        """(document id, text) of passages, unfolded. Once over all of them."""
+    def read_passages(self, passages: Iterable[tuple[str, str, str]]) -> None:
+        """(document id, text, passage id) of passages, unfolded. Once over all of them."""
         self._scan(passages, whole=False)
 
     def read_texts(self, texts: Iterable[tuple[str, str]]) -> None:
         """(document id, whole text), unfolded."""
-        self._scan(texts, whole=True)
+        self._scan(((document, text, None) for document, text in texts), whole=True)
 
     def of(self, ordinal: int) -> list[ResolvedExpectation]:
         """Every merged expectation of the question at this place, judgements (grade <= 0) included."""
@@ -184,7 +201,7 @@ class Resolver:
             return LabelState.CROSSES_BORDER
         if target.documents is not None and not any(self.documents[one].indexed for one in target.documents):
             return LabelState.NOT_INDEXED
-        return LabelState.NO_TEXT if target.groups else LabelState.NO_PASSAGE
+        return LabelState.NO_TEXT if target.needles else LabelState.NO_PASSAGE
 
     def _reach(self, documents: Iterable[str]) -> LabelState:
         indexed = [self.documents[one] for one in documents if self.documents[one].indexed]
@@ -195,12 +212,12 @@ class Resolver:
     def _target(self, alternative: Alternative) -> _Target:
         content = tuple(dict.fromkeys(filter(None, map(fold, alternative.content_contains))))
         snippet = fold(alternative.text) if alternative.text else ""
-        groups = tuple(group for group in (content, (snippet,) if snippet else ()) if group)
         documents = self._documents_named(alternative)
         return _Target(
             alternative=alternative,
             documents=documents,
-            groups=groups,
+            content=content,
+            snippet=snippet,
             passage=alternative.passage,
             wanted=frozenset(documents or ()),
         )
@@ -232,7 +249,7 @@ class Resolver:
             found.setdefault(part, []).append(documents[place])
         return found
 
-    def _scan(self, texts: Iterable[tuple[str, str]], *, whole: bool) -> None:
+    def _scan(self, texts: Iterable[_Text], *, whole: bool) -> None:
         by_needle = self._by_needle
         if whole:
             # Only what no passage holds is looked for again.
@@ -243,38 +260,34 @@ class Resolver:
             }
         needles = Needles(by_needle)
         for batch in _batches(texts):
-            folded = [fold(text) for _, text in batch]
+            folded = [fold(text) for _, text, _ in batch]
             for place, needle in needles.scan(folded):
-                document = batch[place][0]
+                document, _, passage = batch[place]
                 for target in by_needle[needle]:
-                    self._found(target, document, folded[place], needle=needle, whole=whole)
+                    if not target.admits(document):
+                        target.elsewhere = min(filter(None, (target.elsewhere, document)), key=self._place)
+                    elif _first_in(target.needles, folded[place]) == needle and target.holds(
+                        folded[place], passage=passage
+                    ):
+                        (target.texts if whole else target.hits)[document] = None
+                        target.n_passages += not whole
 
     def _place(self, document: str) -> tuple[str, str]:
         one = self.documents[document]
         return one.path, one.source
 
-    def _found(self, target: _Target, document: str, text: str, *, needle: str, whole: bool) -> None:
-        if not target.admits(document):
-            target.elsewhere = min(filter(None, (target.elsewhere, document)), key=self._place)
-            return
-        if len(target.groups) > 1 or len(target.groups[0]) > 1:
-            held = [each for group in target.groups for each in group if each in text]
-            if held[0] != needle or not target.holds(text):
-                # Counted once a text, at the first of its needles; and every group must hold.
-                return
-        if whole:
-            target.texts[document] = None
-            return
-        target.n_passages += 1
-        target.hits[document] = None
+
+def _first_in(needles: Sequence[str], text: str) -> str | None:
+    """So that a text with several of a label's needles counts once."""
+    return needles[0] if len(needles) == 1 else next((one for one in needles if one in text), None)
 
 
 # Characters scanned together: enough that the fixed cost does not count, few enough to stay small in memory.
 _BATCH_CHARACTERS = 1_000_000
 
 
-def _batches(texts: Iterable[tuple[str, str]]) -> Iterable[Sequence[tuple[str, str]]]:
-    batch: list[tuple[str, str]] = []
+def _batches(texts: Iterable[_Text]) -> Iterable[Sequence[_Text]]:
+    batch: list[_Text] = []
     size = 0
     for one in texts:
         batch.append(one)
