@@ -1,6 +1,7 @@
 """What all views share: scopes, limits, bodies, and answers that are given once."""
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -9,6 +10,7 @@ from django.utils import timezone
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.views import APIView
 
 from api import auth
@@ -139,8 +141,8 @@ def file_hash(file: Any) -> str:
 
 
 def as_json(data: Any) -> Any:
-    """Serialized data as plain JSON values, to be kept as an answer."""
-    return _plain(data)
+    """Serialized data as plain JSON values, to be kept as an answer: what the renderer would have written."""
+    return json.loads(json.dumps(data, cls=JSONEncoder))
 
 
 def invalid(message: str, field: str | None = None) -> ValidationError:
@@ -162,11 +164,3 @@ def _unusable(value: Any, where: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _unusable(inner, f"{where}[{index}]")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

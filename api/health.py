@@ -10,6 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
+from backend import env
 from backend.core.states import Lane
 from backend.version import RELEASE
 
@@ -62,7 +63,7 @@ def _migrations() -> str:
 
 def _broker() -> str:
     client = redis.Redis.from_url(
-        settings.REDIS_URL,
+        env.redis_for_client(settings.REDIS_URL),
         socket_timeout=_BROKER_TIMEOUT_SECONDS,
         socket_connect_timeout=_BROKER_TIMEOUT_SECONDS,
     )

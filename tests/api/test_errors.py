@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
-from api import auth, errors
+from api import auth, errors, urls
+from api.base import Endpoint
 from api.documents import DocumentsView
 from api.search import SearchView
 from backend.core.errors import ErrorCode
@@ -53,8 +56,6 @@ def test_a_wrong_token_is_told_as_such(plain: str) -> None:
 
 
 def test_a_revoked_token_opens_nothing(world: World) -> None:
-    from django.utils import timezone
-
     tokens.revoke(Token.objects.get(workspace=world.workspace), timezone.now())
     is_problem(world.client.get(f"{API}/runs"), 401, "UNAUTHENTICATED")
 
@@ -128,8 +129,6 @@ def test_a_body_that_is_too_large(world: World, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_too_many_files_are_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    from django.core.files.uploadedfile import SimpleUploadedFile
-
     monkeypatch.setattr(settings, "DATA_UPLOAD_MAX_NUMBER_FILES", 2)
     files = [SimpleUploadedFile(f"{n}.md", b"x") for n in range(3)]
     path = f"{API}/knowledge-bases/{world.base.knowledge_base.id}/documents"
@@ -163,9 +162,6 @@ def test_a_request_id_is_kept_where_it_is_harmless(world: World) -> None:
 
 
 def test_every_method_of_every_view_names_its_scope() -> None:
-    from api import urls
-    from api.base import Endpoint
-
     views = [one.callback.view_class for one in urls.api if hasattr(one.callback, "view_class")]  # type: ignore[union-attr]
     ours = [view for view in views if issubclass(view, Endpoint)]
     assert len(ours) >= 25
