@@ -128,7 +128,6 @@ CACHE_DIR = Path(env.text("TOUCHSTONE_CACHE_DIR", str(HOME / "cache")))
 RERANKER = env.text("TOUCHSTONE_RERANKER", "local")
 EMBEDDER = env.text("TOUCHSTONE_EMBEDDER", "local")
 FTS_LANGUAGE = env.text("TOUCHSTONE_FTS_LANGUAGE", "simple")
-LLM = env.text("TOUCHSTONE_LLM")
 
 # ---- Celery: the broker carries doorbells, nothing else (docs/architecture.md)
 CELERY_BROKER_URL = env.redis_for_celery(REDIS_URL)

@@ -100,6 +100,10 @@ class Lease:
     def seconds_left(self) -> float:
         return max(0.0, self.deadline - time.monotonic())
 
+    def call_seconds(self, *, local: bool) -> float:
+        """How long one call to a provider may take: a model in this process has the slice's time, a server less."""
+        return self.seconds_left if local else min(settings.PROVIDER_TIMEOUT_SECONDS, self.seconds_left)
+
 
 def claim(slice_id: UUID, *, delivery: int) -> Lease | None:
     """`queued` to `leased`, if this is the delivery that was handed out last and the owner still wants it.

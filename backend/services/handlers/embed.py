@@ -8,7 +8,7 @@ import numpy as np
 from backend.core.states import Lane, SliceKind
 from backend.models import Slice
 from backend.providers.base import ProviderError
-from backend.search import embedding
+from backend.search import embedding, providers
 from backend.services import owners, plans, provider_states, pump, slices
 from backend.services.plans import EmbedderPlan, Plan
 from backend.services.slices import Lease
@@ -67,7 +67,7 @@ def _vectors(plan: Plan, embedder: EmbedderPlan, texts: list[str], lease: Lease)
         texts,
         use_cache=plan.use_cache,
         query_prefix=embedder.query_prefix,
-        timeout=lease.seconds_left,
+        timeout=lease.call_seconds(local=providers.describe_embedder(embedder.spec).local),
     )
     provider_states.succeeded(plan.workspace_id, embedder.spec)
     share = answer.ms / max(1, len(texts) - answer.n_cached)

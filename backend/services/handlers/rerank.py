@@ -2,7 +2,7 @@
 
 from backend.core.types import Outcome, Passage
 from backend.providers.base import ProviderError, ProviderFault
-from backend.search import rerank
+from backend.search import providers, rerank
 from backend.search.types import Entry
 from backend.services import giving_up, plans, pools, provider_states, rankings, results, slices
 from backend.services.plans import PlannedRun
@@ -31,7 +31,7 @@ def run(lease: Lease) -> None:
             lease.payload["query"],
             entries[:depth],
             use_cache=plan.use_cache,
-            timeout=lease.seconds_left,
+            timeout=lease.call_seconds(local=providers.describe_reranker(lease.reranker).local),
         )
     except ProviderError as error:
         if provider_states.will_try_again(lease, error, provider=lease.reranker):
