@@ -5,9 +5,9 @@ from uuid import UUID
 from django.db import transaction
 
 from backend.core.errors import ConflictError, ErrorCode, Fault, NotFoundError, ValidationError
-from backend.core.states import OPEN_EVALUATIONS, EvaluationState
-from backend.models import Evaluation, Run, Workspace
-from backend.services import evaluations
+from backend.core.states import OPEN_EVALUATIONS, OPEN_SLICES, EvaluationState, SliceKind, SliceState
+from backend.models import Evaluation, Run, Slice, Workspace
+from backend.services import evaluations, slices
 
 MAX_LABEL = 200
 
@@ -31,21 +31,34 @@ def update(workspace: Workspace, run_id: UUID, *, label: str | None = None, pinn
 def delete(workspace: Workspace, run_id: UUID, *, force: bool = False) -> None:
     """Delete a run with its results, and its evaluation with the last of its runs.
 
-    Raises ConflictError while the evaluation is open; `force` cancels it first. What its workers still hold then is
-    fenced off, as after any cancel.
+    Raises ConflictError while the evaluation is open; `force` cancels it first (but waits for none that is writing
+    its numbers just now).
     """
     run = Run.objects.filter(workspace=workspace, id=run_id).select_related("evaluation").first()
     if run is None:
         raise NotFoundError("run", run_id)
-    if run.evaluation.state in OPEN_EVALUATIONS and force and run.evaluation.state != EvaluationState.AGGREGATING:
+    if run.evaluation.state in OPEN_EVALUATIONS:
+        if not force:
+            raise ConflictError(
+                f"The run's evaluation is {run.evaluation.state}: wait until it has ended, or delete with force, which "
+                "cancels it."
+            )
         evaluations.cancel(workspace, run.evaluation_id)
+        _take_leases_away(run.evaluation_id)
     with transaction.atomic():
         evaluation = Evaluation.objects.select_for_update().get(id=run.evaluation_id)
-        if evaluation.state in OPEN_EVALUATIONS:
-            raise ConflictError(
-                f"The run's evaluation is {evaluation.state}: wait until it has ended"
-                + ("." if force else ", or delete with force, which cancels it.")
-            )
+        if evaluation.state in OPEN_EVALUATIONS and evaluation.state != EvaluationState.CANCELLING:
+            raise ConflictError(f"The run's evaluation is {evaluation.state} again: wait until it has ended.")
         run.delete()
-        if not evaluation.runs.exists():
+        is_last = not evaluation.runs.exists()
+        if is_last:
             evaluation.delete()
+    if not is_last:
+        evaluations.advance(run.evaluation_id)
+
+
+def _take_leases_away(evaluation_id: UUID) -> None:
+    """So that no worker writes a result of the run that goes: its commit finds the lease lost. Before the evaluation
+    is locked: a commit locks its slice first, and then the evaluation."""
+    held = Slice.objects.filter(evaluation=evaluation_id, state__in=OPEN_SLICES).exclude(kind=SliceKind.AGGREGATE)
+    slices.close(list(held.values_list("id", flat=True)), SliceState.CANCELLED)

@@ -6,9 +6,9 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from backend.core.states import EvaluationState
+from backend.core.states import EvaluationState, SliceState
 from backend.core.types import Outcome
-from backend.models import Evaluation, QuestionSet, Result, Run
+from backend.models import Evaluation, QuestionSet, Result, Run, Slice
 from tests.api.conftest import API, World
 from tests.api.test_errors import is_problem
 
@@ -74,16 +74,24 @@ def test_a_run_of_an_open_evaluation_goes_only_by_force(world: World, run: Run, 
     path = f"{RUNS}/{run.id}"
     is_problem(world.client.delete(path), 409, "CONFLICT")
     assert Result.objects.filter(run=run).count() == 4
-    # Forced, it cancels first; while workers may still hold something the run stays.
-    is_problem(world.client.delete(f"{path}?force=true"), 409, "CONFLICT")
-    evaluation.refresh_from_db()
-    assert evaluation.state == EvaluationState.CANCELLING
-    Evaluation.objects.update(state=EvaluationState.CANCELLED)
-    assert world.client.delete(path).status_code == 204
+    piece = Slice.objects.get(evaluation=evaluation)
+    Slice.objects.filter(id=piece.id).update(
+        state=SliceState.LEASED, token=piece.id, lease_until=timezone.now() + timedelta(minutes=1)
+    )
+    assert world.client.delete(f"{path}?force=true").status_code == 204
     is_problem(world.client.get(path), 404, "NOT_FOUND")
     assert not Result.objects.filter(run_id=run.id).exists()
-    last = evaluation.runs.get()
-    assert world.client.delete(f"{RUNS}/{last.id}").status_code == 204
+    piece.refresh_from_db()
+    assert (piece.state, piece.token) == (SliceState.CANCELLED, None)
+    assert world.client.get(f"{API}/evaluations/{evaluation.id}").json()["state"] == "cancelling"
+    assert Slice.objects.filter(evaluation=evaluation, kind="aggregate").count() == 1
+
+
+def test_an_evaluation_goes_with_its_last_run(world: World, run: Run, evaluation: Evaluation) -> None:
+    Evaluation.objects.update(state=EvaluationState.COMPLETED)
+    for one in evaluation.runs.all():
+        assert world.client.get(f"{API}/evaluations/{evaluation.id}").status_code == 200
+        assert world.client.delete(f"{RUNS}/{one.id}").status_code == 204
     is_problem(world.client.get(f"{API}/evaluations/{evaluation.id}"), 404, "NOT_FOUND")
 
 
