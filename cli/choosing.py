@@ -30,10 +30,13 @@ def questions(client: Client, name: str, *, format: str = "") -> dict[str, str]:
     path = Path(name)
     if path.is_file():
         return {"question_set": client.upload_question_set(path, format=format)}
-    key, _, version = name.partition("@")
-    found = client.find_question_set(name) or (client.find_question_set(key) if version else None)
+    # A file of a source before the set that was once made of it: the file may have changed since.
+    if ":" in name and _is_in_a_source(client, name):
+        return {"file": name}
+    key, _, version = name.rpartition("@")
+    found = client.find_question_set(name) or (client.find_question_set(key) if key else None)
     if found is not None:
-        return {"question_set": f"{found['id']}@{version}" if version and found["name"] != name else found["id"]}
+        return {"question_set": found["id"] if name in {found["id"], found["name"]} else f"{found['id']}@{version}"}
     if ":" in name:
         return {"file": name}
     there = ", ".join(one["name"] for one in client.question_sets()[:10])
@@ -64,6 +67,10 @@ def scope(
         where = {"knowledge_base": base(client, knowledge_base)["id"]}
     narrowed = {"source": source, "collection": collection}
     return where | {name: value for name, value in narrowed.items() if value}
+
+
+def _is_in_a_source(client: Client, name: str) -> bool:
+    return any(one["file"] == name for base_ in client.knowledge_bases() for one in client.set_files(base_["id"]))
 
 
 def _there(client: Client) -> str:

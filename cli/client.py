@@ -267,7 +267,10 @@ class Client:
             response = self._http.get(f"{self.url}/readyz")
         except httpx.TransportError as error:
             raise UnreachableError(f"Nothing answers at {self.url}. Is `touchstone up` running?") from error
-        return _json(response)
+        # 503 says what is missing; anything else is no answer of ours.
+        if response.status_code not in {200, 503} or "checks" not in (found := _json(response)):
+            raise _problem(response)
+        return found
 
 
 def _given(values: Mapping[str, Any]) -> Json:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ _MOST_FILES, _MOST_BYTES = 50, 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalFile:
-    """`path` is relative to the folder, with `/`."""
+    """`path` is relative to the folder, with `/`, in the spelling that the service keeps (NFC)."""
 
     path: str
     place: Path
@@ -65,7 +66,9 @@ def batches(found: Sequence[LocalFile]) -> Iterator[list[LocalFile]]:
 
 def _file(root: Path, place: Path) -> Iterator[LocalFile]:
     if place.is_file() and (not place.is_symlink() or _stays_inside(root, place)):
-        yield LocalFile(path=place.relative_to(root).as_posix(), place=place, size=place.stat().st_size)
+        # A name that is no UTF-8 is sent with a mark for what cannot be read, and told as refused.
+        path = place.relative_to(root).as_posix().encode(errors="replace").decode()
+        yield LocalFile(path=unicodedata.normalize("NFC", path), place=place, size=place.stat().st_size)
 
 
 def _stays_inside(root: Path, place: Path) -> bool:

@@ -56,9 +56,8 @@ def fail(error: ClientError) -> int:
         if error.n_faults > len(error.faults):
             note(f"  and {error.n_faults - len(error.faults)} more")
     else:
-        fault = error.faults[0] if error.faults else None
-        place = (fault.line, fault.field) if fault else (None, None)
-        note(f"{_placed(error.detail, *place)} ({error.code})")
+        line, field = (error.faults[0].line, error.faults[0].field) if error.faults else (None, None)
+        note(f"{_placed(error.detail, line, field)} ({error.code})")
     if error.status >= 500:
         note(f"The service's log has more under the request id {error.request_id}.")
     return rules.WRONG_USAGE if error.code == "VALIDATION" and error.status == 422 else rules.COULD_NOT_RUN

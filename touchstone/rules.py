@@ -104,3 +104,20 @@ def _below(mean: float, least: float) -> str:
     """Rounded, unless that would show the value as if the rule were kept."""
     shown = f"{mean:.3f}"
     return shown if float(shown) < least else repr(mean)
+
+
+def cutoffs(rules: Sequence[Rule], *, top_k: int | None, given: Sequence[int] | None = None) -> list[int] | None:
+    """The ks to ask for: those given, else the usual ones, and those that rules are about. None: the service's own."""
+    if not rules:
+        return None if given is None else list(given)
+    most = top_k or max(10, *(rule.k for rule in rules))
+    return sorted({*(given or [k for k in (1, 3, 5, 10) if k <= most]), *(rule.k for rule in rules)})
+
+
+def unusual_metric(rules: Sequence[Rule]) -> str:
+    """A metric that is measured only when asked for (mrr@5), to be asked for as the primary one."""
+    return next((rule.metric for rule in rules if "(" in rule.metric or _is_other_mrr(rule.metric)), "")
+
+
+def _is_other_mrr(metric: str) -> bool:
+    return metric.startswith("mrr@") and metric != "mrr@10"

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -142,7 +142,12 @@ def _qrels(run: Run) -> list[str]:
         raise ConflictError("The question set of this run was deleted: what it expected is not known any more.")
     parsed = ParsedSet(
         format=version.format,
-        questions=tuple(questions.as_core(version)),
+        # What qrels have no place for, and what changes no judgement.
+        questions=tuple(
+            replace(one, tags=(), note="", must_pass=False, reference_answer="", source="", collection="")
+            for one in questions.as_core(version)
+            if one.expectations
+        ),
         threshold=version.threshold,
         level=Level(version.level),
     )

@@ -119,8 +119,8 @@ class Command(BaseCommand):
             "scope": scope,
             "modes": modes,
             "top_k": options["top_k"],
-            "k": _ks(wanted, options["top_k"]),
-            "primary_metric": _primary(wanted),
+            "k": rules.cutoffs(wanted, top_k=options["top_k"]),
+            "primary_metric": rules.unusual_metric(wanted),
             "level": options["level"],
             "reranker": options["reranker"],
             "cache": not options["no_cache"],
@@ -211,20 +211,6 @@ def _workspace_of_evaluation(key: str) -> tuple[Workspace, UUID]:
     if workspace is None:
         raise NotFoundError("evaluation", key)
     return workspace, evaluation_id
-
-
-def _ks(wanted: list[Rule], top_k: int | None) -> list[int] | None:
-    """The usual ks and those that rules ask for."""
-    if not wanted:
-        return None
-    most = top_k or max(10, *(rule.k for rule in wanted))
-    return sorted({k for k in (1, 3, 5, 10) if k <= most} | {rule.k for rule in wanted})
-
-
-def _primary(wanted: list[Rule]) -> str:
-    """A metric that is stored only when asked for (such as mrr@5) is asked for as the primary one."""
-    unusual = [rule.metric for rule in wanted if rule.metric.startswith("mrr@") or "(" in rule.metric]
-    return unusual[0] if unusual else ""
 
 
 def _lanes(told: EvaluationDetail) -> list[Lane]:
