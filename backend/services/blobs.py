@@ -41,6 +41,12 @@ def hold(workspace: Workspace, hashes: Collection[str]) -> dict[str, UUID]:
         return dict(cursor.fetchall())
 
 
+def ids_of(workspace: Workspace, hashes: Collection[str]) -> set[UUID]:
+    if not hashes:
+        return set()
+    return set(Blob.objects.filter(workspace=workspace, sha256__in=hashes).values_list("id", flat=True))
+
+
 def delete_unused(ids: Iterable[UUID]) -> int:
     """Delete those of these blobs that no document uses. After the transaction that let go of them, not in it. What a
     crash leaves behind in between, `sweep` finds."""

@@ -65,6 +65,7 @@ class Intake:
 
     source: Source
     incoming: dict[str, Incoming] = field(default_factory=dict)
+    stored: set[str] = field(default_factory=set)
     _waiting: dict[str, bytes] = field(default_factory=dict)
     _n_bytes: int = 0
 
@@ -101,6 +102,7 @@ class Intake:
 
     def flush(self) -> None:
         blobs.store(self.source.knowledge_base.workspace, self._waiting)
+        self.stored.update(self._waiting)
         self._waiting.clear()
         self._n_bytes = 0
 
@@ -138,7 +140,7 @@ def store_sync(intake: Intake, *, n_unchanged: int, n_removed: int) -> Ingestion
             n_unchanged=stored.n_same + n_unchanged,
             n_removed=n_removed,
         )
-    blobs.delete_unused(stored.replaced)
+    _let_go(intake, stored)
     return started
 
 
@@ -152,7 +154,7 @@ def store(intake: Intake) -> tuple[tuple[Document, ...], Ingestion | None]:
         started = None
         if stored.fresh:
             started = ingestion.start(base, stored.fresh, source=source, n_unchanged=stored.n_same)
-    blobs.delete_unused(stored.replaced)
+    _let_go(intake, stored)
     return tuple(sorted(stored.named, key=lambda one: one.path)), started
 
 
@@ -236,6 +238,12 @@ def _store(intake: Intake) -> _Stored:
         named=[*existing.values(), *new],
         replaced=replaced if changed else set(),
     )
+
+
+def _let_go(intake: Intake, stored: _Stored) -> None:
+    """Delete what no document needs: what was replaced, and the bytes of a path that came twice."""
+    unused = intake.stored - {one.blob_hash for one in intake.incoming.values()}
+    blobs.delete_unused(stored.replaced | blobs.ids_of(intake.source.knowledge_base.workspace, unused))
 
 
 def _regroup(intake: Intake) -> None:

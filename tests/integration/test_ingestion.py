@@ -466,6 +466,7 @@ def test_ten_files_of_equal_name_in_one_upload_end_as_the_last_one() -> None:
     work()
     assert [one.path for one in added.documents] == ["a.txt"]
     assert Document.objects.get(path="a.txt").text == "9"
+    assert {bytes(one.data) for one in Blob.objects.all()} == {b"x", b"9"}
 
 
 def test_documents_of_two_workspaces_with_equal_bytes_share_nothing(tmp_path: Path) -> None:
