@@ -119,7 +119,6 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_SET_BYTES + 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FILES = 2000
 # A path and a collection for each file.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2 * DATA_UPLOAD_MAX_NUMBER_FILES + 100
-FOLDER_ROOTS = env.words("TOUCHSTONE_FOLDER_ROOTS")
 # How many cached vectors, and how many rerank scores, a workspace keeps.
 CACHE_ROWS = env.whole("TOUCHSTONE_CACHE_ROWS", 1_000_000, low=1)
 CACHE_DIR = Path(env.text("TOUCHSTONE_CACHE_DIR", str(HOME / "cache")))
