@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from backend.core.errors import ErrorCode
+
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = ("release", "web", "worker-control", "worker-search", "worker-provider", "beat")
 
@@ -110,3 +112,17 @@ def test_no_file_names_a_package_registry_or_a_path_of_the_machine_it_was_writte
         if hosts.search(path.read_text(errors="replace")):
             named.append(name)
     assert named == []
+
+
+def test_every_error_code_has_its_entry_in_troubleshooting_and_the_other_way_round() -> None:
+    told = set(re.findall(r"^### ([A-Z_]+)$", (ROOT / "docs" / "troubleshooting.md").read_text(), flags=re.MULTILINE))
+    assert told == {code.value for code in ErrorCode}
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    broken = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)} -> {target}")
+    assert broken == []
