@@ -191,6 +191,7 @@ SPECTACULAR_SETTINGS = {
         "KnowledgeBaseState": "api.enums.BASE_STATES",
         "Level": "api.enums.LEVELS",
         "Outcome": "api.enums.OUTCOMES",
+        "SourceKind": "api.enums.SOURCE_KINDS",
         "Mode": "backend.core.configs.MODES",
     },
 }
