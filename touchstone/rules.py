@@ -32,7 +32,7 @@ class Rule:
 def parse(text: str) -> Rule:
     """`mrr@10=0.70` or `hybrid:mrr@10=0.70`. Raises RuleError."""
     left, equals, value = text.strip().rpartition("=")
-    mode, _, metric = left.strip().rpartition(":")
+    mode, _, metric = (part.strip() for part in left.rpartition(":"))
     try:
         least = float(value)
     except ValueError:
@@ -42,7 +42,7 @@ def parse(text: str) -> Rule:
             f"{text!r} is no rule. Write the metric with its cut and the least value from 0 to 1: 'mrr@10=0.70' for"
             " every mode, 'hybrid:mrr@10=0.70' for one."
         )
-    return Rule(mode=mode.strip(), metric=metric, least=least)
+    return Rule(mode=mode, metric=metric, least=least)
 
 
 def check_modes(rules: Sequence[Rule], names: Sequence[str]) -> None:
