@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import UUID
 
+from django.utils import timezone
+
 from backend import dispatch
 from backend.celery_app import app
 from backend.services import housekeeping, sweeper, work
@@ -20,4 +22,4 @@ def tick(**_: Any) -> None:
 
 @app.task(name=dispatch.CLEAN, queue="control")
 def clean(**_: Any) -> None:
-    housekeeping.clean()
+    housekeeping.clean(now=timezone.now())

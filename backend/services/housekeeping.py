@@ -1,6 +1,7 @@
 """What grows without end is cut: caches, idempotency records, files and Indexes that nobody reads. Once a day."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
 from django.db import connection
@@ -8,10 +9,10 @@ from django.db import connection
 from backend import logs
 from backend.models import Evaluation, Index
 from backend.search import ann, bm25_files
+from backend.services import blobs, idempotency
 
 _log = logs.get("housekeeping")
 _BATCH = 10_000
-IDEMPOTENCY_HOURS = 24
 RETIRED_DAYS = 7
 
 
@@ -20,16 +21,18 @@ class Cleaned:
     n_vectors: int
     n_scores: int
     n_answers: int
+    n_blobs: int
     n_indexes: int
     n_word_files: int
 
 
-def clean() -> Cleaned:
+def clean(*, now: datetime) -> Cleaned:
     """Each step in batches of its own, so that none holds locks for long."""
     cleaned = Cleaned(
         n_vectors=_trim("backend_cachedembedding"),
         n_scores=_trim("backend_cachedscore"),
-        n_answers=_forget_answers(),
+        n_answers=idempotency.forget(now=now),
+        n_blobs=blobs.sweep(now),
         n_indexes=_drop_retired(),
         n_word_files=bm25_files.remove_unknown(),
     )
@@ -39,7 +42,7 @@ def clean() -> Cleaned:
 
 def _trim(table: str) -> int:
     """The least recently used rows beyond what a workspace may keep."""
-    n = 0
+    n: int = 0
     while True:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -52,18 +55,10 @@ def _trim(table: str) -> int:
                 """,  # noqa: S608  the two table names above
                 [settings.CACHE_ROWS, _BATCH],
             )
-            n += cursor.rowcount
-            if cursor.rowcount < _BATCH:
+            removed = int(cursor.rowcount)
+            n += removed
+            if removed < _BATCH:
                 return n
-
-
-def _forget_answers() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "DELETE FROM backend_idempotencyrecord WHERE created_at < now() - make_interval(hours => %s)",
-            [IDEMPOTENCY_HOURS],
-        )
-        return int(cursor.rowcount)
 
 
 def _drop_retired() -> int:
