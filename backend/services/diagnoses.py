@@ -38,8 +38,10 @@ class RunSummary:
 
 
 def prepare(run: Run) -> None:
-    """Resolve the labels while the corpus is the one the run saw: after its numbers are written, outside a
-    transaction. Costs one pass over what content labels may be in; nothing where it was done before."""
+    """Resolve the labels while the corpus is the one the run saw: after its numbers are written.
+
+    Costs one pass over the passages that content labels may be in; nothing where it was done before.
+    """
     if _has_labels(run):
         _resolution(run)
 

@@ -1,11 +1,12 @@
 """Labels resolved in a corpus: read from the table, or made by one pass over the passages and kept there."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Model, QuerySet
 
 from backend.core.configs import fingerprint
@@ -27,8 +28,8 @@ def resolve(
 ) -> LabelResolution:
     """How the version's labels resolve in these Indexes (those of the scope, unless given) as they are now.
 
-    Made once per corpus: a pass over the passages that labels look at, in one snapshot. Opens a transaction of its
-    own: never inside another.
+    Made once per corpus: a pass over the passages that labels look at, in one snapshot (inside a transaction, in what
+    that one sees).
     """
     read = replace(scope, indexes=tuple(indexes or scope.indexes), alternatives=())
     scope_hash = _scope_hash(read)
@@ -86,7 +87,7 @@ def _corpus(scope: SearchScope) -> tuple[dict[str, int], str]:
 
 def _make(version: QuestionSetVersion, scope: SearchScope, *, scope_hash: str) -> LabelResolution:
     questions = list(question_queries.as_core(version))
-    with open_snapshot(scope):
+    with nullcontext() if connection.in_atomic_block else open_snapshot(scope):
         generations, corpus_hash = _corpus(scope)
         resolver = _resolved(questions, scope)
     try:

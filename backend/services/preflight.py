@@ -45,6 +45,7 @@ class Report:
     """`n_resolved` of `n_expectations` (those with grade > 0) can be found. `counts` are findings by kind, all of
     them; `findings` the first MOST_FINDINGS, errors before warnings, each in the order of the questions."""
 
+    version: int
     n_questions: int
     n_expectations: int
     n_resolved: int
@@ -82,6 +83,7 @@ def run(
         *(_noted(one, questions[one.ordinal]) for one in noted[: max(0, most - len(unresolved))]),
     ]
     return Report(
+        version=version.number,
         n_questions=len(questions),
         n_expectations=resolution.n_expectations,
         n_resolved=resolution.n_expectations - len(unresolved),
