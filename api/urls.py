@@ -13,6 +13,7 @@ from api.exports import RunExportView
 from api.health import healthz, readyz
 from api.ingestions import IngestionsView, IngestionView
 from api.knowledge_bases import KnowledgeBasesView, KnowledgeBaseView
+from api.preflight import PreflightView
 from api.question_sets import QuestionSetsView, QuestionSetView, VersionQuestionsView, VersionsView
 from api.questions import QuestionCountView, QuestionsView, QuestionView
 from api.runs import RunResultsView, RunsView, RunView
@@ -38,6 +39,7 @@ api: list[URLPattern | URLResolver] = [
     path(_SET, QuestionSetView.as_view()),
     path(f"{_SET}/versions", VersionsView.as_view()),
     path(f"{_SET}/versions/<str:number>/questions", VersionQuestionsView.as_view()),
+    path(f"{_SET}/preflight", PreflightView.as_view()),
     path(f"{_SET}/questions", QuestionsView.as_view()),
     path(f"{_SET}/questions/count", QuestionCountView.as_view()),
     # A question's id may hold anything, slashes too.
