@@ -1,6 +1,8 @@
 """Each rule speaks on a case made for it, with the figure in its sentence, and is silent on the case beside it."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -280,3 +282,8 @@ def test_the_number_of_questions_that_is_needed_follows_the_formula_or_the_compa
     assert "About 171 more would tell settings apart that differ by 0.1." in told.sentence
     (told,) = advise(replace(figures, n_needed=90))
     assert "About 65 more would show the difference from the other run." in told.sentence
+
+
+def test_every_rule_is_documented_in_its_order() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "advice.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(RULES)

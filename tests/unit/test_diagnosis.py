@@ -1,7 +1,9 @@
 """Each cause of loss on fifty made-up questions, and the rules beside them."""
 
 import random
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +23,7 @@ from backend.core.diagnosis import (
     move,
     summarise,
 )
-from backend.core.resolving import LabelState
+from backend.core.resolving import FindingKind, LabelState
 from backend.core.types import Level
 
 N_CASES = 50
@@ -342,3 +344,9 @@ def test_the_summary_counts_each_question_once_and_under_each_of_its_tags() -> N
     assert (told.ceiling, told.recall) == (1.0, 0.5)
     assert told.lift == Lift(n_up=1, n_down=1, n_unchanged=1)
     assert summarise([], k=5).lift is None
+
+
+def test_every_cause_and_finding_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text()
+    named = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert set(named) == {*FindingKind, *Cause}
