@@ -41,20 +41,23 @@ WITH busy AS (
     SELECT c.id, COALESCE(own.n, 0) + c.place AS turn, COALESCE(ws.n, 0) AS workspace_busy, c.created_at
     FROM owners o
     CROSS JOIN LATERAL (
-        SELECT s.id, s.created_at, row_number() OVER (ORDER BY s.root, s.created_at, s.id) AS place
+        SELECT s.id, s.created_at, s.root, cardinality(s.items) AS n_items,
+               row_number() OVER w AS place,
+               COALESCE(sum(cardinality(s.items)) FILTER (WHERE s.root) OVER w, 0) AS n_begun
         FROM (
-            SELECT p.id, p.root, p.created_at FROM backend_slice p
+            SELECT p.id, p.root, p.created_at, p.items FROM backend_slice p
             WHERE p.state = 'pending' AND p.lane = %(lane)s
               AND (p.evaluation_id = o.evaluation_id OR p.ingestion_id = o.ingestion_id)
               AND (p.not_before IS NULL OR p.not_before <= now())
-              AND (NOT p.root OR o.n_begun < %(window)s)
               AND (NOT p.quarantined OR (SELECT n_quarantined FROM lane_busy) = 0)
             ORDER BY p.root, p.created_at, p.id LIMIT %(cap)s
         ) s
+        WINDOW w AS (ORDER BY s.root, s.created_at, s.id)
     ) c
     LEFT JOIN busy own ON own.owner = o.owner AND own.lane = %(lane)s
     LEFT JOIN (SELECT workspace_id, sum(n) AS n FROM busy WHERE lane = %(lane)s GROUP BY 1) ws
       ON ws.workspace_id = o.workspace_id
+    WHERE NOT c.root OR o.n_begun + c.n_begun - c.n_items < %(window)s
     ORDER BY 2, 3, 4 LIMIT GREATEST(%(cap)s - (SELECT n FROM lane_busy), 0)
 ), taken AS (
     SELECT s.id FROM backend_slice s JOIN waiting w ON w.id = s.id
