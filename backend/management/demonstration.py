@@ -28,7 +28,6 @@ from touchstone.progress import Bar
 
 MODES = ("semantic", "keyword", "hybrid", "hybrid_rerank")
 NAME = "handbook"
-_LOOK_SECONDS = 0.2
 _MOST_FAILED = 20
 
 Say = Callable[[str], Any]
@@ -113,7 +112,7 @@ def _wait(ingestion: Ingestion, *, say: Say, stream: IO[str]) -> None:
             if IngestionState(told.state) not in OPEN_INGESTIONS:
                 return
             silence.look(told.n_documents - told.n_pending)
-            time.sleep(_LOOK_SECONDS)
+            following.pause()
 
 
 def _set_files(base: KnowledgeBase, say: Say) -> list[SourceSetFile]:

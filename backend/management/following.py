@@ -47,7 +47,11 @@ def follow(
             if all(one.evaluation.is_final for one in told):
                 return told
             silence.look(n_done)
-            time.sleep(_LOOK_SECONDS)
+            pause()
+
+
+def pause() -> None:
+    time.sleep(_LOOK_SECONDS)
 
 
 class Silence:

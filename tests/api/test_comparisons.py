@@ -1,0 +1,158 @@
+"""`comparisons` and `runs/{id}/export`, over runs that really searched."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+import pytrec_eval
+from rest_framework.test import APIClient
+
+from backend.models import Evaluation, Run, Scope
+from tests import engine
+from tests.api.conftest import API, World, client_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+OTHER = {"name": "none of it", "mode": "keyword", "min_score": 1000.0}
+
+
+@pytest.fixture
+def runs(world: World) -> list[Run]:
+    """`keyword`, and a configuration that finds nothing; three questions of four can be scored."""
+    made = world.evaluate(modes=["keyword"], configurations=[OTHER])
+    assert made.status_code == 202, made.json()
+    engine.drain()
+    evaluation = Evaluation.objects.get(id=made.json()["id"])
+    assert evaluation.state == "completed", evaluation.reason
+    return list(evaluation.runs.order_by("ordinal"))
+
+
+def compare(client: APIClient, baseline: Any, *candidates: Any, **more: Any) -> Any:
+    body = {"baseline": str(baseline), "candidates": [str(one) for one in candidates], **more}
+    return client.post(f"{API}/comparisons", body)
+
+
+def export(world: World, run: Run, form: str) -> str:
+    answer = world.client.get(f"{API}/runs/{run.id}/export", {"format": form})
+    assert answer.status_code == 200
+    assert f"run-{run.id}." in answer["Content-Disposition"]
+    return b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]  # it streams
+
+
+def test_a_comparison_pairs_the_questions_that_can_be_scored(world: World, runs: list[Run]) -> None:
+    told = compare(world.client, runs[0].id, runs[1].id).json()
+    assert (told["baseline"]["id"], told["primary_metric"]) == (str(runs[0].id), "mrr@10")
+    one = told["candidates"][0]
+    assert one["run"]["id"] == str(runs[1].id)
+    assert one["verdict"] == "too few questions"
+    assert (one["primary"]["n"], one["primary"]["n_dropped"]) == (3, 0), "the unanswerable one is no loss"
+    assert one["primary"]["mean_delta"] == pytest.approx(-runs[0].metrics["mrr@10"]["mean"])
+    assert one["deltas"][0]["question"] == "How long is the leave?"
+    assert one["transitions"]["n_down"] == one["primary"]["n_losses"]
+    assert {other["metric"] for other in one["others"]} == set(runs[0].metrics) - {"mrr@10"}
+
+
+def test_two_runs_of_one_configuration_have_no_difference(world: World, runs: list[Run]) -> None:
+    world.evaluate(modes=["keyword"])
+    engine.drain()
+    again = Run.objects.order_by("-id").first()
+    assert again is not None
+    one = compare(world.client, runs[0].id, again.id).json()["candidates"][0]
+    assert (one["primary"]["mean_delta"], one["primary"]["n_ties"], one["warnings"]) == (0, 3, [])
+
+
+def test_runs_of_different_sets_are_not_comparable_and_it_says_why(world: World, runs: list[Run]) -> None:
+    questions = [{"question": "How long is the leave?", "expected": ["policies/leave.md"]}]
+    made = world.client.post(f"{API}/question-sets/{world.set_id}/versions", {"questions": questions})
+    assert made.status_code == 201
+    world.evaluate(modes=["keyword"])
+    engine.drain()
+    newest = Run.objects.order_by("-id").first()
+    assert newest is not None
+    one = compare(world.client, runs[0].id, newest.id).json()["candidates"][0]
+    assert (one["verdict"], one["primary"]) == ("not comparable", None)
+    assert "different versions of the question set" in one["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"primary_metric": "map@7"}, "primary_metric"),
+        ({"primary_metric": "beauty@10"}, "metric"),
+        ({"margin": 2}, "margin"),
+        ({"candidate": "x"}, "candidate"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(world: World, runs: list[Run], more: dict[str, Any], field: str) -> None:
+    refused = compare(world.client, runs[0].id, runs[1].id, **more)
+    assert (refused.status_code, refused.json()["code"]) == (422, "VALIDATION")
+    assert refused.json()["field"] == field
+
+
+def test_a_run_is_not_compared_with_itself_or_with_nothing(world: World, runs: list[Run]) -> None:
+    assert compare(world.client, runs[0].id, runs[0].id).status_code == 422
+    assert compare(world.client, runs[0].id).status_code == 422
+
+
+def test_a_run_that_has_not_ended_waits(world: World, runs: list[Run]) -> None:
+    world.evaluate(modes=["keyword"])
+    newest = Run.objects.order_by("-id").first()
+    assert newest is not None
+    assert compare(world.client, runs[0].id, newest.id).status_code == 422
+    assert world.client.get(f"{API}/runs/{newest.id}/export").status_code == 409
+
+
+def test_another_workspaces_runs_are_not_found(world: World, runs: list[Run], stranger: APIClient) -> None:
+    assert compare(stranger, runs[0].id, runs[1].id).status_code == 404
+    assert stranger.get(f"{API}/runs/{runs[0].id}/export").status_code == 404
+
+
+def test_comparing_and_exporting_only_read(world: World, runs: list[Run]) -> None:
+    reader = client_of(world.workspace, Scope.READ)
+    assert compare(reader, runs[0].id, runs[1].id).status_code == 200
+    assert reader.get(f"{API}/runs/{runs[0].id}/export").status_code == 200
+
+
+def test_the_exported_run_scored_by_trec_eval_gives_the_same_numbers(world: World, runs: list[Run]) -> None:
+    # The question that has no answer is in neither file.
+    qrels: dict[str, dict[str, int]] = {}
+    for line in export(world, runs[0], "trec_qrels").splitlines():
+        query, _, document, grade = line.split()
+        qrels.setdefault(query, {})[document] = int(float(grade))
+    ranked: dict[str, dict[str, float]] = {}
+    for line in export(world, runs[0], "trec_run").splitlines():
+        query, _, document, _, score, _ = line.split()
+        ranked.setdefault(query, {})[document] = float(score)
+    measured = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10", "success.1", "recall.5"}).evaluate(ranked)
+    for key, name in (("ndcg@10", "ndcg_cut_10"), ("hit@1", "success_1"), ("recall@5", "recall_5")):
+        values = [measured.get(query, {}).get(name, 0.0) for query in qrels]
+        assert runs[0].metrics[key]["mean"] == pytest.approx(sum(values) / len(values), abs=1e-9)
+
+
+def test_each_form_holds_every_question(world: World, runs: list[Run]) -> None:
+    whole = json.loads(export(world, runs[0], "json"))
+    assert whole["metrics"] == runs[0].metrics
+    lines = [json.loads(line) for line in export(world, runs[0], "jsonl").splitlines()]
+    assert whole["results"] == lines
+    assert [line["key"] for line in lines] == ["q1", "q2", "q3", "q4"]
+    rows = list(csv.DictReader(io.StringIO(export(world, runs[0], "csv"))))
+    ranks = [line["first_rank"] for line in lines]
+    assert [row["first_rank"] for row in rows] == ["" if rank is None else str(rank) for rank in ranks]
+    assert rows[0]["found_path"] == "policies/leave.md"
+
+
+def test_a_form_that_is_none_names_those_there_are(world: World, runs: list[Run]) -> None:
+    refused = world.client.get(f"{API}/runs/{runs[0].id}/export", {"format": "xml"})
+    assert (refused.status_code, "trec_run" in refused.json()["detail"]) == (422, True)
+
+
+def test_a_cell_that_a_spreadsheet_would_run_is_made_harmless(world: World) -> None:
+    made = world.client.post(
+        f"{API}/question-sets", {"name": "evil", "questions": [{"question": "=cmd()", "expected": ["a"]}]}
+    )
+    world.evaluate(question_set=made.json()["id"])
+    engine.drain()
+    run = Run.objects.order_by("-id").first()
+    assert run is not None
+    assert next(csv.DictReader(io.StringIO(export(world, run, "csv"))))["question"] == "'=cmd()"
