@@ -4,6 +4,8 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
+# Certificates that the machine trusts, a company proxy's too.
+export UV_SYSTEM_CERTS := 1
 PYTEST := $(BIN)/pytest
 
 .PHONY: help setup demo up test test-e2e test-unit lint types contracts check lock measure chaos clean
@@ -47,7 +49,7 @@ contracts: $(READY)  ## import-linter: data flows one way
 check: lint types contracts  ## Everything that reads code without running it
 
 lock: $(READY)  ## Pin again after a change in pyproject.toml
-	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip compile pyproject.toml --extra server --group dev --generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra server --group dev --generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
 
 measure: $(READY)  ## SciFact through the real service (needs the reference data; takes about 30 minutes)
 	@$(BIN)/python -m bench.scifact
