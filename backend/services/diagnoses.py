@@ -84,6 +84,7 @@ def _diagnosed(run: Run, view: "_View") -> Iterator[Diagnosed]:
             tags=view.questions[row.ordinal].tags if row.ordinal in view.questions else (),
             ceiling=diagnosis.ceiling(read.passages, relevant, level=view.level, k=view.asked.k, depth=view.pool),
             recall=metrics.recall(read.judged, k=view.asked.k),
+            n_relevant=len(relevant),
             move=diagnosis.move(passages, relevant) if view.asked.rerank_depth is not None else None,
         )
 
@@ -145,6 +146,15 @@ def _expected(index: int, row: ResolvedLabel | None) -> Expected:
 
 def _has_labels(run: Run) -> bool:
     return run.mode != IMPORTED and run.evaluation.question_set_version_id is not None
+
+
+def unresolved(run: Run) -> tuple[LabelResolution, list[ResolvedLabel]] | None:
+    """The labels of the run's set that nothing in its scope satisfies; None where they are not known any more."""
+    if not _has_labels(run):
+        return None
+    resolution, _ = _resolution(run)
+    every = [row for rows in labels.of(resolution).values() for row in rows]
+    return resolution, [row for row in every if LabelState(row.state) is not LabelState.RESOLVED]
 
 
 def _resolution(run: Run) -> tuple[LabelResolution, bool]:

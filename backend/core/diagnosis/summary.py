@@ -11,12 +11,14 @@ from backend.core.diagnosis.losses import Cause, QuestionLoss
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosed:
-    """One scored question: `ceiling` and `move` beside its loss; `recall` is the one it reached at the same k."""
+    """One scored question: `ceiling` and `move` beside its loss; `recall` is the one it reached at the same k,
+    `n_relevant` its R."""
 
     loss: QuestionLoss
     tags: tuple[str, ...] = ()
     ceiling: float | None = None
     recall: float | None = None
+    n_relevant: int = 1
     move: Move | None = None
 
 
@@ -33,13 +35,15 @@ class Losses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """`ceiling` and `recall` are means over the scored questions at `k`; `lift` is None without a reranker."""
+    """`ceiling` and `recall` are means over the scored questions at `k`, `mean_relevant` is that of their R; `lift` is
+    None without a reranker."""
 
     k: int
     overall: Losses
     by_tag: Mapping[str, Losses]
     ceiling: float | None = None
     recall: float | None = None
+    mean_relevant: float | None = None
     lift: Lift | None = None
 
 
@@ -58,6 +62,7 @@ def summarise(diagnosed: Iterable[Diagnosed], *, k: int) -> Summary:
         by_tag={tag: _losses(by_tag[tag]) for tag in sorted(by_tag)},
         ceiling=_mean(one.ceiling for one in every),
         recall=_mean(one.recall for one in every),
+        mean_relevant=_mean(float(one.n_relevant) for one in every),
         lift=Lift.of(moves) if moves else None,
     )
 
