@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TypeVar
 from uuid import UUID
 
@@ -10,6 +12,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Model, QuerySet
 
 from backend.core.configs import fingerprint
+from backend.core.matching import KnownPaths
 from backend.core.resolving import DocumentFact, LabelState, Names, ResolvedExpectation, Resolver, label_of
 from backend.core.types import Question
 from backend.models import Chunk, Document, Index, LabelResolution, QuestionSetVersion, ResolvedLabel
@@ -17,6 +20,7 @@ from backend.queries import questions as question_queries
 from backend.search.snapshot import open_snapshot
 from backend.search.types import IndexRef, SearchScope
 
+KEPT_DAYS = 90
 _ROWS = 1000
 # Whole texts are long: few at a time.
 _DOCUMENTS = 50
@@ -56,6 +60,18 @@ def at_generations(
     return made, made.generations == wanted
 
 
+def known_paths(scope: SearchScope, generations: Mapping[UUID, int]) -> KnownPaths:
+    """The documents that judging folds a path's label by, where none is equal: of all Indexes of the scope, at these
+    generations. Read once per process and generation."""
+    return _known_paths(tuple(sorted((key, generations.get(key, 0)) for key in {one.id for one in scope.all_indexes})))
+
+
+@lru_cache(maxsize=8)
+def _known_paths(indexes: tuple[tuple[UUID, int], ...]) -> KnownPaths:
+    held = Document.objects.filter(indexed_in__index__in=[key for key, _ in indexes]).order_by().distinct()
+    return KnownPaths(held.values_list("source__name", "path").iterator(chunk_size=_ROWS))
+
+
 def of(resolution: LabelResolution, *, ordinals: Iterable[int] | None = None) -> dict[int, list[ResolvedLabel]]:
     """The rows by question; only of some questions if given."""
     rows = ResolvedLabel.objects.filter(resolution=resolution).order_by("ordinal", "expectation")
@@ -65,6 +81,13 @@ def of(resolution: LabelResolution, *, ordinals: Iterable[int] | None = None) ->
     for row in rows.iterator(chunk_size=_ROWS):
         found.setdefault(row.ordinal, []).append(row)
     return found
+
+
+def forget(*, now: datetime) -> int:
+    """Drop what was resolved KEPT_DAYS ago or earlier: a nightly run over a changing corpus adds one a night. The
+    causes of loss of older runs are then told by today's labels, and say so. Returns how many were dropped."""
+    old = LabelResolution.objects.filter(created_at__lt=now - timedelta(days=KEPT_DAYS))
+    return old.delete()[1].get(LabelResolution._meta.label, 0)
 
 
 def _scope_hash(scope: SearchScope) -> str:

@@ -1,12 +1,15 @@
 """Labels against a base that was really read and cut, and the report of it over HTTP."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from backend.core.resolving import FindingKind
 from backend.models import Document, KnowledgeBase, LabelResolution, QuestionSetVersion
-from backend.services import preflight, question_sets
+from backend.search.snapshot import open_snapshot
+from backend.services import labels, preflight, question_sets, scopes
 from backend.services.preflight import Report, Severity
 from tests.api.conftest import API, World, make_world
 from tests.integration.ingest_work import ingest, new_base
@@ -138,6 +141,24 @@ def test_a_corpus_is_read_once_and_again_when_it_or_its_failures_change() -> Non
     assert preflight.run(base.workspace, version, scope).counts == {FindingKind.NOT_INDEXED: 1}
     ingest(base, {"late.txt": "here"})
     assert preflight.run(base.workspace, version, scope).counts == {}
+
+
+def test_what_was_resolved_long_ago_is_dropped() -> None:
+    check(base_of(), case(path="nowhere"))
+    assert labels.forget(now=timezone.now() + timedelta(days=labels.KEPT_DAYS - 1)) == 0
+    assert labels.forget(now=timezone.now() + timedelta(days=labels.KEPT_DAYS + 1)) == 1
+    assert LabelResolution.objects.count() == 0
+
+
+def test_judging_knows_the_paths_that_preflight_folds_a_label_by() -> None:
+    base = base_of()
+    for n_documents in (2, 3):
+        scope = scopes.resolve(base.workspace, {"knowledge_base": str(base.id)}).scope
+        with open_snapshot(scope) as snapshot:
+            known = labels.known_paths(scope, snapshot.generations)
+        assert known.path("GUIDES/trips.md") == "guides/Trips.md"
+        assert (known.path("NEW.txt") == "new.txt") is (n_documents == 3)
+        ingest(base, {"new.txt": "a document more"})
 
 
 @pytest.fixture
