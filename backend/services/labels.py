@@ -87,7 +87,7 @@ def forget(*, now: datetime) -> int:
     """Drop what was resolved KEPT_DAYS ago or earlier: a nightly run over a changing corpus adds one a night. The
     causes of loss of older runs are then told by today's labels, and say so. Returns how many were dropped."""
     old = LabelResolution.objects.filter(created_at__lt=now - timedelta(days=KEPT_DAYS))
-    return old.delete()[1].get(LabelResolution._meta.label, 0)
+    return old.delete()[1].get("backend.LabelResolution", 0)
 
 
 def _scope_hash(scope: SearchScope) -> str:
