@@ -11,10 +11,9 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from backend import env
-from backend.core.states import Lane
+from backend.queries import pulses
 from backend.version import RELEASE
 
-PULSE_IS_FRESH_SECONDS = 60
 _BROKER_TIMEOUT_SECONDS = 2
 
 
@@ -75,11 +74,5 @@ def _broker() -> str:
 
 
 def _workers() -> str:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT DISTINCT lane FROM backend_pulse WHERE lane <> '' AND at > now() - make_interval(secs => %s)",
-            [PULSE_IS_FRESH_SECONDS],
-        )
-        alive = {row[0] for row in cursor.fetchall()}
-    missing = [lane.value for lane in Lane if lane not in alive]
+    missing = pulses.silent_lanes()
     return f"no worker has shown life in the last minute: {', '.join(missing)}" if missing else ""

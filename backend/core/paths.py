@@ -6,6 +6,8 @@ import unicodedata
 MAX_LENGTH = 1000
 SET_FOLDERS = (".touchstone", ".metis")
 SET_SUFFIXES = (".jsonl", ".json")
+# What `touchstone up` keeps in a folder of that name: an address that may hold a password, and no question set.
+STATE_FILES = frozenset({"stack.json"})
 _UNUSABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _DRIVE = re.compile(r"^[A-Za-z]:/")
 
@@ -40,4 +42,10 @@ def is_hidden(path: str) -> bool:
 def is_set_file(path: str) -> bool:
     """Whether the file is a question set: directly in a `.touchstone/` or `.metis/` at the root."""
     folder, _, name = path.partition("/")
-    return folder in SET_FOLDERS and "/" not in name and not name.startswith(".") and name.endswith(SET_SUFFIXES)
+    return (
+        folder in SET_FOLDERS
+        and "/" not in name
+        and not name.startswith(".")
+        and name not in STATE_FILES
+        and name.endswith(SET_SUFFIXES)
+    )

@@ -9,7 +9,7 @@ from django.db import connection
 from backend import logs
 from backend.models import Evaluation, Index
 from backend.search import ann, bm25_files
-from backend.services import blobs, idempotency
+from backend.services import blobs, idempotency, labels
 
 _log = logs.get("housekeeping")
 _BATCH = 10_000
@@ -22,6 +22,7 @@ class Cleaned:
     n_scores: int
     n_answers: int
     n_blobs: int
+    n_resolutions: int
     n_indexes: int
     n_word_files: int
 
@@ -33,6 +34,7 @@ def clean(*, now: datetime) -> Cleaned:
         n_scores=_trim("backend_cachedscore"),
         n_answers=idempotency.forget(now=now),
         n_blobs=blobs.sweep(now),
+        n_resolutions=labels.forget(now=now),
         n_indexes=_drop_retired(),
         n_word_files=bm25_files.remove_unknown(),
     )

@@ -76,6 +76,24 @@ def test_a_mode_without_an_embedder_is_unavailable_and_the_other_is_scored(base:
     assert keyword.state == "scored"
 
 
+def test_a_label_that_differs_only_in_case_is_judged_by_the_one_document_it_can_mean(base: Base) -> None:
+    items = [{"question": "the heron", "expected": ["HERON.TXT"]}]
+    made = question_sets.create(base.workspace, name="shouting", items=items)
+    scope = {"knowledge_base": str(base.knowledge_base.id)}
+    request = Request(question_set=str(made.question_set_id), scope=scope, modes=["keyword"])
+    evaluations.start(base.workspace, request, now=timezone.now())
+    drain()
+    # The rows of this base are not said to be indexed by documents; without that, nothing is known to fold by.
+    assert Result.objects.get().first_rank is None
+    base.index.indexed_documents.create(
+        document=base.documents["heron.txt"], bytes_hash="0" * 64, generation=2, n_chunks=1
+    )
+    type(base.index).objects.filter(id=base.index.id).update(generation=2)
+    evaluations.start(base.workspace, request, now=timezone.now())
+    drain()
+    assert Result.objects.latest("id").first_rank == 1
+
+
 def test_an_old_or_doubled_doorbell_changes_nothing(base: Base) -> None:
     piece = handed_out(submit(base), SliceKind.SEARCH)
     assert slices.claim(piece.id, delivery=piece.delivery - 1) is None

@@ -6,21 +6,23 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 
-from backend.core.errors import ErrorCode
+from backend import logs
+from backend.core.errors import ErrorCode, TouchstoneError
 from backend.core.states import EvaluationState, RunState, SliceState
 from backend.core.types import Outcome
 from backend.models import Evaluation, Run
 from backend.queries import corpora
-from backend.services import plans, pump, results, run_numbers, slices
+from backend.services import diagnoses, plans, pump, results, run_numbers, slices
 from backend.services.handlers import prepare
 from backend.services.plans import Plan
 from backend.services.run_numbers import Numbers, Row
 from backend.services.slices import Lease
 
 REPAIR = "repair"
+_log = logs.get("aggregate")
 
 
 def run(lease: Lease) -> None:
@@ -45,6 +47,16 @@ def run(lease: Lease) -> None:
         lease.check()
         numbers[planned.run_id] = run_numbers.compute(plan=plan, rows=_rows(planned.run_id))
     _close(lease, plan=plan, numbers=numbers, cancelled=cancelled)
+    _resolve_labels(plan)
+
+
+def _resolve_labels(plan: Plan) -> None:
+    """While the corpus is still the one that was searched; what fails here is made when somebody asks for it."""
+    for run_ in Run.objects.filter(evaluation_id=plan.evaluation_id).select_related("evaluation__question_set_version"):
+        try:
+            diagnoses.prepare(run_)
+        except (TouchstoneError, DatabaseError):
+            _log.warning("labels_not_resolved", run=str(run_.id), exc_info=True)
 
 
 def _rows(run_id: UUID) -> Iterator[Row]:

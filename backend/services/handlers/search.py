@@ -8,14 +8,14 @@ from uuid import UUID
 from backend import logs
 from backend.core.configs import RetrievalConfig, fingerprint
 from backend.core.errors import ErrorCode
-from backend.core.matching import Targets, merge
+from backend.core.matching import KnownPaths, Targets, merge
 from backend.core.states import Lane, SliceKind
 from backend.core.types import Outcome, Question
 from backend.models import Run, Slice
 from backend.search import pipeline, providers
 from backend.search.snapshot import Snapshot, open_snapshot
 from backend.search.types import Entry, Failure, Ranked
-from backend.services import owners, plans, pools, pump, rankings, results, slices
+from backend.services import labels, owners, plans, pools, pump, rankings, results, slices
 from backend.services.handlers import embed
 from backend.services.plans import Plan, PlannedRun
 from backend.services.results import ResultRow
@@ -44,6 +44,7 @@ def run(lease: Lease) -> None:
         batch = _Batch()
         until = time.monotonic() + COMMIT_SECONDS
         with open_snapshot(plan.scope) as snapshot:
+            known = labels.known_paths(plan.scope, snapshot.generations)
             _read_lexemes(plan, snapshot, [asked[ordinal].text for ordinal in remaining[:COMMIT_QUESTIONS]])
             for ordinal in remaining[:COMMIT_QUESTIONS]:
                 if batch.ordinals and time.monotonic() > until:
@@ -57,6 +58,7 @@ def run(lease: Lease) -> None:
                     waiting=waiting,
                     plan=plan,
                     snapshot=snapshot,
+                    known=known,
                     stopped=stopped,
                     batch=batch,
                 )
@@ -83,11 +85,12 @@ def _ask(
     waiting: list[PlannedRun],
     plan: Plan,
     snapshot: Snapshot,
+    known: KnownPaths,
     stopped: dict[UUID, tuple[str, str]],
     batch: _Batch,
 ) -> None:
     """One question in every configuration that still owes it a row."""
-    targets = Targets(merge(question.expectations))
+    targets = Targets(merge(question.expectations), known=known)
     answers = _answers(lease, question, ordinal=ordinal, runs=waiting, plan=plan, snapshot=snapshot)
     for planned in waiting:
         answer = answers[planned.config.name]
