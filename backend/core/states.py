@@ -23,6 +23,14 @@ class RunState(StrEnum):
     FAILED = "failed"
 
 
+class RunKind(StrEnum):
+    """How a run's rankings came to be: searched here, taken from another run and scored anew, or made elsewhere."""
+
+    SEARCHED = "searched"
+    RESCORED = "rescored"
+    IMPORTED = "imported"
+
+
 class SliceState(StrEnum):
     """`pending` waits for a place, `queued` has a doorbell out, `leased` is being worked on; the rest are ends."""
 

@@ -4,7 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from backend.core.states import EvaluationState, Lane, RunState, SliceKind, SliceState
+from backend.core.states import EvaluationState, Lane, RunKind, RunState, SliceKind, SliceState
 from backend.core.types import Level, Outcome
 from backend.models.accounts import Workspace
 from backend.models.base import choices, new_id, one_of
@@ -58,7 +58,12 @@ class Evaluation(models.Model):
 
 class Run(models.Model):
     """One configuration's record: settings, fingerprints, metrics, counts, timings, cost. Outlives its base and set
-    by name and fingerprint. `stop_code` is set when no further question of it can succeed."""
+    by name and fingerprint. `stop_code` is set when no further question of it can succeed.
+
+    `kind` says how its rankings came to be, `origin` the particulars of what was not searched here: of a re-scored run
+    the run it came from (also `derived_from`, as long as that is there) and how much of its rankings was kept, of an
+    imported one the file and what reading it told.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="runs")
@@ -70,6 +75,9 @@ class Run(models.Model):
     ordinal = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=200)
     mode = models.CharField(max_length=30)
+    kind = models.CharField(max_length=10, choices=choices(RunKind), default=RunKind.SEARCHED)
+    derived_from = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="derived")
+    origin = models.JSONField(default=dict, blank=True)
     config = models.JSONField()
     config_fingerprint = models.CharField(max_length=64)
     set_hash = models.CharField(max_length=64)
@@ -98,6 +106,7 @@ class Run(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["evaluation", "name"], name="run_name_is_unique_in_evaluation"),
             one_of("state", RunState, name="run_state_is_known"),
+            one_of("kind", RunKind, name="run_kind_is_known"),
         ]
         indexes = [models.Index(fields=["workspace", "-created_at"], name="run_by_workspace")]
 
