@@ -13,6 +13,7 @@ from api.exports import RunExportView
 from api.health import healthz, readyz
 from api.ingestions import IngestionsView, IngestionView
 from api.knowledge_bases import KnowledgeBasesView, KnowledgeBaseView
+from api.metrics import metrics
 from api.preflight import PreflightView
 from api.question_sets import QuestionSetsView, QuestionSetView, VersionQuestionsView, VersionsView
 from api.questions import QuestionCountView, QuestionsView, QuestionView
@@ -60,6 +61,7 @@ api: list[URLPattern | URLResolver] = [
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz),
     path("readyz", readyz),
+    path("metrics", metrics),
     path("api/v1/", include(api)),
     path("", include("console.urls")),
 ]

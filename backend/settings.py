@@ -44,6 +44,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "api.request_id.RequestIdMiddleware",
+    "api.unread_body.UnreadBodyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "api.content_security.ContentSecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -196,6 +197,8 @@ SPECTACULAR_SETTINGS = {
     },
 }
 
+# Who may read /metrics; empty: everybody who can reach it.
+METRICS_TOKEN = env.text("TOUCHSTONE_METRICS_TOKEN")
 LOG_LEVEL = env.text("TOUCHSTONE_LOG_LEVEL", "INFO")
 LOGGING: dict[str, Any] = {
     "version": 1,
