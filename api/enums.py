@@ -1,12 +1,13 @@
 """The words that fields choose from, each list once: the schema names them (SPECTACULAR_SETTINGS)."""
 
-from backend.core.states import DocumentState, EvaluationState, IngestionState, RunState
+from backend.core.states import DocumentState, EvaluationState, IngestionState, RunKind, RunState
 from backend.core.types import Level, Outcome
 from backend.models import SourceKind
 from backend.queries.knowledge import BaseState
 
 EVALUATION_STATES = [one.value for one in EvaluationState]
 RUN_STATES = [one.value for one in RunState]
+RUN_KINDS = [one.value for one in RunKind]
 DOCUMENT_STATES = [one.value for one in DocumentState]
 INGESTION_STATES = [one.value for one in IngestionState]
 BASE_STATES = [one.value for one in BaseState]

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from api.enums import EVALUATION_STATES, LEVELS, OUTCOMES, RUN_STATES
+from api.enums import EVALUATION_STATES, LEVELS, OUTCOMES, RUN_KINDS, RUN_STATES
 
 
 class SetRefSerializer(serializers.Serializer[Any]):
@@ -45,7 +45,8 @@ class MetricSerializer(serializers.Serializer[Any]):
 
 class RunSerializer(serializers.Serializer[Any]):
     """One configuration's record. `metrics` is by metric key, such as `ndcg@10`; `headline` is the primary one.
-    `partial`: the numbers are those of the questions done so far."""
+    `partial`: the numbers are those of the questions done so far. `kind`: `searched` here, `rescored` from the run
+    `derived_from`, or `imported`; `origin` has the particulars."""
 
     id = serializers.UUIDField()
     evaluation_id = serializers.UUIDField()
@@ -54,6 +55,9 @@ class RunSerializer(serializers.Serializer[Any]):
     ordinal = serializers.IntegerField()
     name = serializers.CharField()
     mode = serializers.CharField()
+    kind = serializers.ChoiceField(choices=RUN_KINDS)
+    derived_from = serializers.UUIDField(allow_null=True)
+    origin = serializers.DictField()
     config = serializers.DictField()
     fingerprints = FingerprintsSerializer()
     generations = serializers.DictField(child=serializers.IntegerField())

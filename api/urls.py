@@ -17,6 +17,7 @@ from api.metrics import metrics
 from api.preflight import PreflightView
 from api.question_sets import QuestionSetsView, QuestionSetView, VersionQuestionsView, VersionsView
 from api.questions import QuestionCountView, QuestionsView, QuestionView
+from api.rescoring import RescoreView
 from api.runs import RunResultsView, RunsView, RunView
 from api.search import SearchView
 from api.sources import SetFilesView, SourcesView, SourceSyncView, SourceView
@@ -53,6 +54,7 @@ api: list[URLPattern | URLResolver] = [
     path("runs/<str:run_id>", RunView.as_view()),
     path("runs/<str:run_id>/results", RunResultsView.as_view()),
     path("runs/<str:run_id>/export", RunExportView.as_view()),
+    path("runs/<str:run_id>/rescore", RescoreView.as_view()),
     path("comparisons", ComparisonsView.as_view()),
     path("schema", SchemaView.as_view(), name="schema"),
     path("docs", DocsView.as_view(url_name="schema"), name="docs"),

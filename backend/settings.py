@@ -187,6 +187,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "EvaluationState": "api.enums.EVALUATION_STATES",
         "RunState": "api.enums.RUN_STATES",
+        "RunKind": "api.enums.RUN_KINDS",
         "DocumentState": "api.enums.DOCUMENT_STATES",
         "IngestionState": "api.enums.INGESTION_STATES",
         "KnowledgeBaseState": "api.enums.BASE_STATES",

@@ -20,12 +20,17 @@ def merge(expectations: Iterable[Expectation]) -> tuple[Expectation, ...]:
     """
     best: dict[frozenset[object], Expectation] = {}
     for expectation in expectations:
-        same = frozenset(map(_normal, expectation.any_of))
+        same = identity(expectation)
         kept = best.setdefault(same, expectation)
         if expectation.grade > kept.grade:
             best[same] = replace(kept, grade=expectation.grade)
     merged = best.values()
     return (*(one for one in merged if one.grade > 0), *(one for one in merged if one.grade <= 0))
+
+
+def identity(expectation: Expectation) -> frozenset[object]:
+    """Equal for two expectations that `merge` would make one, whatever their grades."""
+    return frozenset(map(_normal, expectation.any_of))
 
 
 class KnownPaths:

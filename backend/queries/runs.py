@@ -49,7 +49,7 @@ class Fingerprints:
 class RunRow:
     """`partial`: the numbers are of the questions done so far, or of a run that was cancelled. `metrics` is key ->
     {mean, low, high, n, n_total}; `headline` is that of the primary metric. `code` and `reason` say why a run has no
-    numbers."""
+    numbers. `kind`, `derived_from` and `origin`: how its rankings came to be (models/runs.py)."""
 
     id: UUID
     evaluation_id: UUID
@@ -58,6 +58,9 @@ class RunRow:
     ordinal: int
     name: str
     mode: str
+    kind: str
+    derived_from: UUID | None
+    origin: Mapping[str, Any]
     config: Mapping[str, Any]
     fingerprints: Fingerprints
     generations: Mapping[str, int]
@@ -140,6 +143,9 @@ def row(
         ordinal=run.ordinal,
         name=run.name,
         mode=run.mode,
+        kind=run.kind,
+        derived_from=run.derived_from_id,
+        origin=run.origin,
         config=run.config,
         fingerprints=Fingerprints(
             config=run.config_fingerprint,

@@ -21,6 +21,7 @@ from backend.core.states import (
     WORKING,
     EvaluationState,
     Lane,
+    RunKind,
     RunState,
     SliceKind,
     SliceState,
@@ -28,8 +29,9 @@ from backend.core.states import (
 from backend.core.types import GOOD_OUTCOMES, Level
 from backend.models import Evaluation, QuestionSetVersion, Result, Run, Slice, Workspace
 from backend.providers.base import ProviderError
+from backend.queries import corpora
 from backend.search import providers
-from backend.search.types import IndexRef
+from backend.search.types import IndexRef, SearchScope
 from backend.services import plans, pump, question_sets, scopes, slices
 from backend.version import CODE_VERSION
 
@@ -88,7 +90,7 @@ def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluatio
     )
     for config in retrievals:
         _check_reranker(config)
-    measured = _measured(request, version)
+    measured = measured_by(request, version)
     evaluation = Evaluation(
         workspace=workspace,
         question_set_version=version,
@@ -141,7 +143,7 @@ def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluatio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Measured:
+class Measured:
     level: Level
     top_k: int
     ks: tuple[int, ...]
@@ -149,7 +151,7 @@ class _Measured:
     primary: MetricKey
 
 
-def _measured(request: Request, version: QuestionSetVersion) -> _Measured:
+def measured_by(request: Request, version: QuestionSetVersion) -> Measured:
     """At which level and ranks, by which metrics."""
     cutoffs = metric_keys.resolve_cutoffs(k=request.k, top_k=request.top_k)
     if cutoffs.top_k > MAX_TOP_K:
@@ -163,7 +165,7 @@ def _measured(request: Request, version: QuestionSetVersion) -> _Measured:
         primary = MetricKey.parse(request.primary_metric, top_k=cutoffs.top_k)
         if primary not in keys:
             keys = (*keys, primary)
-    return _Measured(
+    return Measured(
         level=Level(request.level or version.level),
         top_k=cutoffs.top_k,
         ks=cutoffs.ks,
@@ -311,10 +313,13 @@ def cancel(workspace: Workspace, evaluation_id: UUID) -> Evaluation:
     return evaluation
 
 
-def retry(workspace: Workspace, evaluation_id: UUID, *, now: datetime) -> Evaluation:
+def retry(
+    workspace: Workspace, evaluation_id: UUID, *, now: datetime, allow_changed_corpus: bool = False
+) -> Evaluation:
     """A new epoch over the (run, question) pairs without a good result, under the same plan.
 
-    Only from `completed`, `failed` or `cancelled`. With none left it aggregates again.
+    Only from `completed`, `failed` or `cancelled`, and over the documents that the first try searched unless
+    `allow_changed_corpus`. With nothing left to ask it aggregates again.
     """
     with transaction.atomic():
         evaluation = Evaluation.objects.select_for_update().filter(workspace=workspace, id=evaluation_id).first()
@@ -324,6 +329,10 @@ def retry(workspace: Workspace, evaluation_id: UUID, *, now: datetime) -> Evalua
             raise ConflictError(f"This evaluation is {evaluation.state}: retry is for one that has ended.")
         if evaluation.question_set_version_id is None:
             raise ConflictError("Its question set was deleted: the questions cannot be asked again.")
+        if evaluation.runs.exclude(kind=RunKind.SEARCHED).exists():
+            raise ConflictError("Its rankings were not searched here: there is nothing to ask again.")
+        if not allow_changed_corpus:
+            _check_corpus(evaluation)
         Evaluation.objects.filter(id=evaluation.id).update(
             state=EvaluationState.QUEUED,
             epoch=F("epoch") + 1,
@@ -347,3 +356,16 @@ def retry(workspace: Workspace, evaluation_id: UUID, *, now: datetime) -> Evalua
     plans.load.cache_clear()
     evaluation.refresh_from_db()
     return evaluation
+
+
+def _check_corpus(evaluation: Evaluation) -> None:
+    """Refuse to mix answers from two states of the documents in one run."""
+    scope = SearchScope.from_json(evaluation.plan["scope"])
+    generations, fingerprint = corpora.describe([index.id for index in scope.all_indexes])
+    if len(generations) < len(scope.all_indexes):
+        raise ConflictError("An Index that it searched is gone: submit a new evaluation.")
+    if evaluation.runs.exclude(corpus_fingerprint__in=["", fingerprint]).exists():
+        raise ConflictError(
+            "The documents have changed since it ran: its numbers would mix two corpora. Submit a new evaluation, or "
+            "send allow_changed_corpus: true."
+        )

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from backend.core import metric_keys, summaries
+from backend.core import judging, metric_keys, summaries
 from backend.core.judging import JudgedList
 from backend.core.metric_keys import MetricKey
 from backend.core.states import RunState
 from backend.core.summaries import Ending
 from backend.core.types import Outcome
+from backend.models import Question
 from backend.services.plans import Plan
 
 # The bootstrap's seed: fixed, so that the same results give the same interval.
@@ -46,8 +47,13 @@ class Numbers:
 
 
 def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
-    """One pass over the rows. A mean is over the scored questions; `n_total` counts those that could be scored."""
+    """One pass over the rows. A mean is over the scored questions; `n_total` counts those that could be scored.
+
+    A `must_pass` question is found when its first relevant result is within the primary metric's k; one that was not
+    scored is not found, and `n_must_pass_scored` tells the two apart.
+    """
     keys = [MetricKey.parse(key) for key in plan.keys]
+    primary = MetricKey.parse(plan.primary_metric)
     values: dict[str, list[float | None]] = defaultdict(list)
     endings: list[Ending] = []
     codes: Counter[tuple[str, str]] = Counter()
@@ -55,6 +61,8 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
     steps: dict[str, list[float]] = defaultdict(list)
     units: Counter[str] = Counter()
     n_unanswerable_silent = 0
+    must_pass = _must_pass(plan)
+    passed: Counter[str] = Counter()
     for row in rows:
         judged = None if row.judged is None else JudgedList.from_json(row.judged)
         n_relevant = 0 if judged is None else judged.n_relevant
@@ -68,6 +76,12 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
         if ending.is_scored and judged is not None:
             for key, value in metric_keys.compute_all(keys, judged).items():
                 values[key].append(value)
+        if row.ordinal in must_pass:
+            passed["n_must_pass"] += 1
+            if ending.is_scored and judged is not None:
+                rank = judging.first_rank(judged)
+                passed["n_must_pass_scored"] += 1
+                passed["n_must_pass_found"] += rank is not None and rank <= primary.k
         n_unanswerable_silent += row.unanswerable and row.outcome is Outcome.EMPTY
         if row.outcome in {Outcome.OK, Outcome.EMPTY} and row.timings:
             latencies.append(sum(row.timings.values()))
@@ -91,15 +105,22 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
             **asdict(counts),
             "errors": dict(sorted(by_code.items())),
             "n_unanswerable_silent": n_unanswerable_silent,
+            **{name: passed[name] for name in ("n_must_pass", "n_must_pass_scored", "n_must_pass_found")},
         },
         timings={
             "latency_ms": _percentiles(latencies),
             "steps_ms": {step: _percentiles(taken) for step, taken in sorted(steps.items())},
         },
-        cost={name: float(amount) for name, amount in sorted(units.items())},
+        # Rounded: a batch's calls and tokens came in shares of a question.
+        cost={name: round(float(amount), 6) for name, amount in sorted(units.items())},
         first_code=first[0],
         first_reason=first[1],
     )
+
+
+def _must_pass(plan: Plan) -> frozenset[int]:
+    marked = Question.objects.filter(version=plan.version_id, must_pass=True)
+    return frozenset(marked.values_list("ordinal", flat=True)) if plan.version_id is not None else frozenset()
 
 
 def _percentiles(values: list[float]) -> dict[str, float]:
