@@ -25,6 +25,8 @@ from backend.services.submissions import unknown_field
 MIB = 1024 * 1024
 # PostgreSQL keeps neither, and no text of a person's holds them.
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
+# Far more than any body of ours, and far less than what makes Python's own recursion fail.
+MAX_DEPTH = 50
 
 
 class Endpoint(APIView):
@@ -94,7 +96,12 @@ def respond(answer: Answer) -> Response:
 def read_object(request: Request, *, known: tuple[str, ...] | None = None, deep: bool = True) -> dict[str, Any]:
     """The body as an object. Raises ValidationError for another value, for unknown fields where `known` is given, and
     (unless not `deep`) for texts that cannot be kept."""
-    data = request.data
+    try:
+        data = request.data
+    except RecursionError:
+        raise _too_deep() from None
+    if _is_deeper(data, MAX_DEPTH):
+        raise _too_deep()
     if not isinstance(data, Mapping):
         raise invalid("The body is a JSON object.")
     found: dict[str, Any] = {name: data[name] for name in data}
@@ -150,6 +157,27 @@ def invalid(message: str, field: str | None = None) -> ValidationError:
     return ValidationError(
         message, field=field, faults=[Fault(code=ErrorCode.VALIDATION, message=message, field=field)]
     )
+
+
+def _too_deep() -> ValidationError:
+    return invalid(f"The body is nested more than {MAX_DEPTH} levels deep.")
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    """Whether lists and objects lie within each other more than `limit` times. Level by level: what is asked here is
+    whether recursion is safe."""
+    level = [value]
+    for _ in range(limit + 1):
+        inner = []
+        for one in level:
+            if isinstance(one, Mapping):
+                inner += [each for each in one.values() if isinstance(each, Mapping | list)]
+            elif isinstance(one, list):
+                inner += [each for each in one if isinstance(each, Mapping | list)]
+        if not inner:
+            return False
+        level = inner
+    return True
 
 
 def _unusable(value: Any, where: str = "") -> Iterator[str]:

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.core.exceptions import (
+    ObjectDoesNotExist,
     RequestDataTooBig,
     SuspiciousOperation,
     TooManyFieldsSent,
     TooManyFilesSent,
 )
-from django.db import OperationalError
+from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
+from django.db import IntegrityError, OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf
@@ -127,6 +128,8 @@ def handle(error: Exception, context: Mapping[str, Any]) -> Response:
         problem = INTERNAL
     elif isinstance(error, OperationalError):
         _log.warning("database_failed", error=type(error).__name__)
+    elif isinstance(error, IntegrityError | ObjectDoesNotExist):
+        _log.warning("changed_meanwhile", error=type(error).__name__, exc_info=error)
     if problem.status == _PASSING:
         headers["Retry-After"] = "5"
     if isinstance(error, drf.APIException):
@@ -163,6 +166,13 @@ def of(error: Exception) -> Problem | None:
     if isinstance(error, OperationalError):
         return Problem(
             status=503, code=ErrorCode.INTERNAL, detail="The database does not answer now. Try again in a moment."
+        )
+    if isinstance(error, IntegrityError | ObjectDoesNotExist):
+        # Each is looked at before it is used; what goes or comes in between is told by the database.
+        return Problem(
+            status=409,
+            code=ErrorCode.CONFLICT,
+            detail="Something that this request uses was changed or deleted meanwhile. Look again, then send it again.",
         )
     if isinstance(error, Http404):
         return NOT_FOUND

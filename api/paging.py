@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.core.exceptions import FieldError
 from django.core.exceptions import ValidationError as DjangoValidationError
+from django.db import DataError
 from django.db.models import Q
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -19,6 +20,17 @@ from rest_framework.response import Response
 from backend.core.errors import ValidationError
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 500
+# What a cursor that somebody made up can set off, from its decoding to the query.
+_MALFORMED = (
+    ValueError,
+    TypeError,
+    FieldError,
+    DjangoValidationError,
+    binascii.Error,
+    OverflowError,
+    RecursionError,
+    DataError,
+)
 
 
 class CursorPagination(BasePagination):
@@ -37,7 +49,7 @@ class CursorPagination(BasePagination):
             if cursor:
                 ordered = ordered.filter(_after(self.order, _decode(cursor, self.order)))
             rows = list(ordered[: limit + 1])
-        except (ValueError, TypeError, FieldError, DjangoValidationError, binascii.Error) as error:
+        except _MALFORMED as error:
             if not cursor:
                 raise
             raise ValidationError(

@@ -233,6 +233,6 @@ def _modes(body: dict[str, Any]) -> list[Any] | None:
 
 def _level(body: dict[str, Any]) -> Level | None:
     value = body.get("level")
-    if value is not None and value not in set(Level):
+    if value is not None and value not in list(Level):  # a list: what came need not be hashable
         raise invalid(f"level is one of {', '.join(Level)}, not {value!r}.", "level")
     return None if value is None else Level(value)

@@ -184,7 +184,7 @@ def _faults(*, name: Any, kind: Any, folder: Any, collection: Any) -> list[Fault
         tell(f"name is a text of 1 to {MAX_NAME} characters.", "name")
     if not isinstance(collection, str) or len(collection) > MAX_NAME or "\x00" in collection:
         tell(f"collection is a text of at most {MAX_NAME} characters.", "collection")
-    if kind not in set(SourceKind):
+    if kind not in list(SourceKind):  # a list: what came need not be hashable
         tell(f"kind is one of {', '.join(SourceKind)}, not {kind!r}.", "kind")
     elif kind == SourceKind.FOLDER:
         fault = _folder_fault(folder) if isinstance(folder, str) else "folder is a text."

@@ -1,11 +1,14 @@
 """Every error is a problem, with a code, a sentence and the request's id."""
 
+import base64
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import IntegrityError
 from django.test import Client
+from django.test.client import FakePayload
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -14,8 +17,8 @@ from api.base import Endpoint
 from api.documents import DocumentsView
 from api.search import SearchView
 from backend.core.errors import ErrorCode
-from backend.models import Membership, Role, Scope, Token, Workspace
-from backend.services import tokens
+from backend.models import KnowledgeBase, Membership, Role, Scope, Token, Workspace
+from backend.services import knowledge_bases, tokens
 from tests.api.conftest import API, World, bearer, client_of
 
 pytestmark = pytest.mark.django_db
@@ -116,6 +119,59 @@ def test_a_media_type_that_is_not_taken(world: World) -> None:
 @pytest.mark.parametrize("body", ["{", "[1", '{"a": NaN}', "\ufeff{"])
 def test_a_body_that_is_no_json(world: World, body: str) -> None:
     is_problem(world.client.post(f"{API}/evaluations", body, content_type="application/json"), 400, "VALIDATION")
+
+
+@pytest.mark.parametrize("path", ["evaluations", "search", "knowledge-bases", "question-sets", "comparisons"])
+def test_a_body_that_is_nested_too_deeply(world: World, path: str) -> None:
+    for opening, closing in (("[", "]"), ('{"a":', "}")):
+        for depth in (60, 2_000, 100_000):
+            body = opening * depth + "1" + closing * depth
+            is_problem(world.client.post(f"{API}/{path}", body, content_type="application/json"), 422, "VALIDATION")
+
+
+def test_values_of_another_type_are_refused_and_no_500(world: World) -> None:
+    sources = f"knowledge-bases/{world.base.knowledge_base.id}/sources"
+    for path, good, names in (
+        (
+            "search",
+            {"query": "leave", "scope": world.scope},
+            "query scope mode modes configurations top_k level reranker",
+        ),
+        (sources, {"name": "area"}, "name kind folder collection"),
+    ):
+        for name in names.split():
+            for value in ({"a": 1}, ["x"], [["x"]]):
+                is_problem(world.client.post(f"{API}/{path}", {**good, name: value}), 422, "VALIDATION")
+
+
+def test_a_made_up_cursor_is_refused_or_answered(world: World) -> None:
+    made_up = ["[1e999]", "[-1e999]", "[NaN]", '["x"]', "[" * 1500, "[" + "9" * 500 + "]", '["\\ud800"]', "[[1]]"]
+    for path, order in (("questions", '["ordinal"]'), ("versions", '["-number"]')):
+        for values in made_up:
+            cursor = base64.urlsafe_b64encode(f"[{order},{values}]".encode()).decode()
+            answer = world.client.get(f"{API}/question-sets/{world.set_id}/{path}", {"cursor": cursor})
+            assert answer.status_code in {200, 422}, (values, answer.content)
+
+
+@pytest.mark.parametrize("error", [IntegrityError("a key"), KnowledgeBase.DoesNotExist("gone")])
+def test_what_goes_away_while_it_is_used_is_a_conflict(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(knowledge_bases, "patch", fail)
+    path = f"{API}/knowledge-bases/{world.base.knowledge_base.id}"
+    is_problem(world.client.patch(path, {"name": "x"}), 409, "CONFLICT")
+
+
+def test_the_rest_of_a_refused_body_is_read() -> None:
+    """Or the client would see a reset connection in place of the answer."""
+    payload = FakePayload(b"x" * 3_000_000)
+    environ = {"wsgi.input": payload, "CONTENT_LENGTH": "3000000", "CONTENT_TYPE": "text/plain"}
+    answer = Client().generic("POST", f"{API}/evaluations", b"", **environ)
+    assert answer.status_code in {401, 413}
+    assert payload.read() == b""
 
 
 @pytest.mark.parametrize("body", ["[]", "1", '"text"', "null"])
