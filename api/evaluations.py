@@ -4,10 +4,11 @@ from typing import Any, ClassVar
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from api.base import Endpoint, as_json, read_object
+from api.base import Endpoint, as_json, invalid, read_object
 from api.evaluation_request import EvaluationRequestSerializer
 from api.run_shapes import EvaluationDetailSerializer, EvaluationSerializer, ProgressSerializer
 from api.schema import IDEMPOTENCY_KEY, PAGING, answer, example, page_of, path, problems
@@ -115,20 +116,31 @@ class EvaluationCancelView(Endpoint):
         return _accepted(request, moved, self)
 
 
+class RetrySerializer(serializers.Serializer[Any]):
+    allow_changed_corpus = serializers.BooleanField(default=False)
+
+
 class EvaluationRetryView(Endpoint):
     required_scopes: ClassVar = {"POST": Scope.EVALUATE}
 
     @extend_schema(
         operation_id="evaluations_retry",
         summary="Ask again what has no good result",
-        description="Only the (run, question) pairs without one, under the same plan.",
+        description=(
+            "Only the (run, question) pairs without one, under the same plan. 409 when the documents have changed "
+            "since, unless `allow_changed_corpus`."
+        ),
         parameters=[_ID],
-        request=None,
-        responses={202: answer(EvaluationDetailSerializer, "It runs again."), **problems(404, 409)},
+        request=RetrySerializer,
+        responses={202: answer(EvaluationDetailSerializer, "It runs again."), **problems(400, 404, 409, 413, 415, 422)},
         tags=["evaluations"],
     )
     def post(self, request: Request, evaluation_id: str) -> Response:
-        moved = evaluations.retry(self.workspace, as_uuid(evaluation_id, what="evaluation"), now=timezone.now())
+        allowed = read_object(request, known=("allow_changed_corpus",)).get("allow_changed_corpus", False)
+        if not isinstance(allowed, bool):
+            raise invalid("allow_changed_corpus is true or false.", "allow_changed_corpus")
+        key = as_uuid(evaluation_id, what="evaluation")
+        moved = evaluations.retry(self.workspace, key, now=timezone.now(), allow_changed_corpus=allowed)
         return _accepted(request, moved, self)
 
 

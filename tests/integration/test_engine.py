@@ -310,6 +310,21 @@ def test_retry_asks_only_what_has_no_good_result(base: Base) -> None:
     assert evaluation.runs.get().counts["n_scored"] == len(WORDS)
 
 
+def test_retry_over_changed_documents_needs_saying_so(base: Base) -> None:
+    evaluation = submit(base)
+    drain()
+    Result.objects.filter(ordinal=3).update(outcome="error", code=ErrorCode.PROVIDER_TIMEOUT, judged=None)
+    base.index.indexed_documents.create(
+        document=base.documents["heron.txt"], bytes_hash="1" * 64, generation=2, n_chunks=1
+    )
+    with pytest.raises(ConflictError, match="allow_changed_corpus"):
+        evaluations.retry(base.workspace, evaluation.id, now=timezone.now())
+    evaluations.retry(base.workspace, evaluation.id, now=timezone.now(), allow_changed_corpus=True)
+    drain()
+    run = evaluation.runs.get()
+    assert (run.counts["n_scored"], run.corpus_changed) == (len(WORDS), True)
+
+
 def test_a_failing_handler_is_tried_once_more_and_then_says_so(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(lease: slices.Lease) -> None:
         raise RuntimeError("a fault of ours")
