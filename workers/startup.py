@@ -11,6 +11,7 @@ from django.core.checks.messages import ERROR
 from django.db import DatabaseError, close_old_connections, connection
 
 from backend import dispatch, logs
+from backend.search import pacing
 from backend.services import sweeper
 
 PULSE_SECONDS = 15.0
@@ -49,6 +50,9 @@ def _ready(sender: Any = None, **_: Any) -> None:
         raise SystemExit(1)
     lane = ",".join(sorted(str(queue.name) for queue in sender.task_consumer.queues))
     slots = int(sender.controller.concurrency)
+    if sender.pool_cls.__module__.endswith("thread"):
+        # Its slots are threads of this process; children of a prefork pool have one each.
+        pacing.has_slots(slots)
     name = f"worker:{sender.hostname}"
     # On the worker's own timer, not in a thread: the main process forks children, and a thread would not survive it.
     sender.timer.call_repeatedly(PULSE_SECONDS, _pulse, (name, lane, slots))

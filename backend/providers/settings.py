@@ -11,6 +11,7 @@ from backend.providers.base import ProviderError, ProviderFault
 
 RERANK_SHAPES = ("tei", "jina", "vllm", "llamacpp", "cohere")
 
+_RATE_PREFIX = "TOUCHSTONE_RATE_"
 _RERANK_VARIABLE = re.compile(r"^TOUCHSTONE_RERANK_([A-Z0-9_]+)_URL$")
 
 
@@ -33,7 +34,8 @@ class ProviderSettings:
     `model_folder` holds downloaded models and the assembled bundled one. `extra_model_folders` are further
     folders that `local:FOLDER` may name: any other path is refused, since a specification may come from a user.
     `offline` forbids downloads. `token_cache_bytes` bounds the local blend's passage cache in each process.
-    The prefixes override the table of prefixes.py for every embedder; None leaves it alone.
+    The prefixes override the table of prefixes.py for every embedder; None leaves it alone. `rates` holds the
+    limits that are set, by variable (rates.py).
     """
 
     model_folder: Path
@@ -48,6 +50,7 @@ class ProviderSettings:
     document_prefix: str | None = None
     connect_timeout_seconds: float = 5.0
     token_cache_bytes: int = 96 * 1024 * 1024
+    rates: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "ProviderSettings":
@@ -65,6 +68,12 @@ class ProviderSettings:
             http_rerankers=_http_rerankers(env),
             query_prefix=env.get("TOUCHSTONE_QUERY_PREFIX"),
             document_prefix=env.get("TOUCHSTONE_DOCUMENT_PREFIX"),
+            # -1 is refused when the provider is used: one bad entry must not stop a process from starting.
+            rates={
+                name: int(value) if value.isdecimal() else -1
+                for name, value in env.items()
+                if name.startswith(_RATE_PREFIX) and value
+            },
         )
 
     def http_reranker(self, name: str) -> HttpRerankerSettings:

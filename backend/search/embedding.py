@@ -9,8 +9,9 @@ from uuid import UUID
 import numpy as np
 from django.conf import settings
 
+from backend.providers import rates
 from backend.providers.base import Embedded, Embedder, EmbedderInfo, ProviderError, ProviderFault
-from backend.search import cache, providers
+from backend.search import cache, pacing, providers
 
 Vector = tuple[float, ...]
 
@@ -42,8 +43,8 @@ def embed_queries(
 ) -> EmbeddedTexts:
     """The questions' vectors. Raises ProviderError.
 
-    Each batch is cached as it comes, so that trying again asks only for what is missing. `before_call` runs ahead of
-    every call to the provider: pacing. Prefixes are those of the Index; None leaves them to the model's table.
+    Each batch is cached as it comes, so that trying again asks only for what is missing. Calls are paced (PacedError);
+    `before_call` runs between leave and call. Prefixes are those of the Index; None leaves them to the model's table.
     """
     chosen = providers.embedder(spec, query_prefix=query_prefix, document_prefix=document_prefix)
     return _embed(
@@ -95,9 +96,12 @@ def _embed(
     vectors = {text: _vector(stored[key]) for text, key in keys.items() if key in stored}
     missing = [text for text in keys if text not in vectors]
     n_cached = sum(1 for text in texts if text in vectors)
+    rate = rates.of_embedder(info, providers.settings())
+    most = info.batch_size if rate is None else min(info.batch_size, rate.most_inputs)
     done = EmbeddedTexts(vectors=())
-    for start in range(0, len(missing), info.batch_size):
-        batch = missing[start : start + info.batch_size]
+    for start in range(0, len(missing), most):
+        batch = missing[start : start + most]
+        pacing.take(workspace_id, rate, n=len(batch))
         if before_call is not None:
             before_call()
         started = perf_counter()

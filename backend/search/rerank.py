@@ -8,8 +8,9 @@ from uuid import UUID
 
 from django.conf import settings
 
+from backend.providers import rates
 from backend.providers.base import Candidate, ProviderError, ProviderFault, Reranked, Reranker, RerankerInfo
-from backend.search import cache, providers
+from backend.search import cache, pacing, providers
 from backend.search.types import RERANKER, Entry, StageRank
 
 
@@ -54,7 +55,8 @@ def score_candidates(
 ) -> RerankScores:
     """The same for plain rows. Equal texts are scored once, unless the scores depend on the whole pool.
 
-    `before_call` runs ahead of every call to the reranker: pacing. A pool that is all cached costs none.
+    Calls are paced, a pool's together (PacedError); `before_call` runs between leave and each call. A pool that is all
+    cached costs none.
     """
     reranker = providers.reranker(spec)
     if not pool:
@@ -70,7 +72,10 @@ def score_candidates(
     n_cached = len(pool) - len(missing)
     known: dict[bytes, float | None] = dict(stored)
     done = RerankScores(scores=())
-    for batch in _batches(reranker.info, keys, missing):
+    batches = _batches(reranker.info, keys, missing)
+    if batches:
+        pacing.take(workspace_id, rates.of_reranker(reranker.info, providers.settings()), n=len(batches))
+    for batch in batches:
         if before_call is not None:
             before_call()
         started = perf_counter()

@@ -3,7 +3,6 @@ written, and the children that can still run are inserted."""
 
 from uuid import UUID
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
@@ -11,7 +10,8 @@ from backend.core.errors import ErrorCode
 from backend.core.states import OPEN_SLICES, TERMINAL, EvaluationState, Lane, RunState, SliceKind, SliceState
 from backend.core.types import Outcome
 from backend.models import Evaluation, Run, Slice
-from backend.services import ingestion, plans, results, slices
+from backend.services import ingestion, plans, provider_states, results, slices
+from backend.services.provider_states import Standing
 from backend.services.results import ResultRow
 from backend.services.slices import Lease
 
@@ -52,10 +52,22 @@ def stop_reranker(lease: Lease, *, code: ErrorCode, reason: str) -> None:
         Run.objects.filter(id__in=run_ids).update(stop_code=code, stop_reason=reason)
 
 
-def stalled(lease: Lease, *, provider: str, reason: str) -> None:
+def stop_embedder(evaluation_id: UUID, *, key: str, code: ErrorCode, reason: str) -> None:
+    """The same for an embedder: the runs that need its vectors stop; the others go on."""
+    plan = plans.load(evaluation_id)
+    run_ids = [planned.run_id for planned in plan.runs if key in plan.embedders_of(planned)]
+    Run.objects.filter(id__in=run_ids, stop_code="").update(stop_code=code, stop_reason=reason)
+
+
+def stopped(evaluation_id: UUID) -> dict[UUID, tuple[str, str]]:
+    """The runs of which no further question can succeed: code and reason by run."""
+    rows = Run.objects.filter(evaluation_id=evaluation_id).exclude(stop_code="")
+    return {run_id: (code, reason) for run_id, code, reason in rows.values_list("id", "stop_code", "stop_reason")}
+
+
+def stalled(lease: Lease, *, provider: str, standing: Standing) -> None:
     """The provider has been away for too long: everything that waits for it ends with one code."""
-    minutes = settings.PROVIDER_STALL_SECONDS / 60
-    sentence = f"{provider} did not answer for {minutes:.3g} minutes and was given up. {reason}".strip()
+    sentence = provider_states.gave_up_on(provider, standing)
     with transaction.atomic():
         _end_all(
             lease.evaluation,

@@ -13,7 +13,9 @@ from backend.core.states import DocumentState, IndexState, IngestionState
 from backend.models import Document, Index, IndexedDocument, Ingestion, KnowledgeBase, Slice
 from backend.providers.base import ProviderError, ProviderFault
 from backend.readers.reading import READER_VERSION
-from backend.services import indexes, preparing, pump, slices
+from backend.search import providers
+from backend.search.pacing import PacedError
+from backend.services import base_settings, indexes, preparing, provider_states, pump, slices
 from backend.services.indexes import Entry
 from backend.services.preparing import DocumentGoneError, Draft, Preparer
 from backend.services.slices import Lease, LeaseLostError
@@ -58,6 +60,16 @@ class _Round:
         self.lease.check()
         if self.lease.seconds_left < _SPARE_SECONDS:
             raise _OutOfTimeError
+
+    def before_call(self) -> None:
+        """Also raises ProviderError while the provider is held, or when it stayed away."""
+        self.look()
+        spec = base_settings.embedder_of(self.index.settings)
+        if providers.describe_embedder(spec).local:
+            return
+        standing = provider_states.check(self.lease, spec)
+        if standing.gave_up:
+            raise ProviderError(ProviderFault.SERVER, provider_states.gave_up_on(spec, standing))
 
     def fail(self, document: Document, code: str, reason: str) -> None:
         self.faults.append(Failed(document=document, code=code, reason=reason))
@@ -112,6 +124,8 @@ def run(lease: Lease) -> None:
         pump.ring_later()
         return
     except ProviderError as error:
+        if not isinstance(error, PacedError):
+            provider_states.failed(lease.workspace_id, base_settings.embedder_of(index.settings), error)
         if error.retryable:
             work.commit()
             raise
@@ -221,12 +235,14 @@ def _embed(work: _Round, preparer: Preparer) -> None:
 
 
 def _embed_together(work: _Round, preparer: Preparer, drafts: Sequence[Draft]) -> None:
-    vectors = preparer.embed([text for draft in drafts for text in draft.texts], before_call=work.look)
+    vectors = preparer.embed([text for draft in drafts for text in draft.texts], before_call=work.before_call)
     if vectors and work.index.dimensions is not None and len(vectors[0]) != work.index.dimensions:
         raise ProviderError(
             ProviderFault.SHAPE,
             f"The model now gives {len(vectors[0])} dimensions, this Index has {work.index.dimensions}.",
         )
+    if vectors:
+        provider_states.succeeded(work.lease.workspace_id, base_settings.embedder_of(work.index.settings))
     start = 0
     for draft in drafts:
         end = start + len(draft.spans)

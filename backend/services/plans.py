@@ -52,12 +52,15 @@ class Plan:
         """The distinct embedders that some configuration needs, by key."""
         found: dict[str, EmbedderPlan] = {}
         for planned in self.runs:
-            if planned.config.needs_vector:
-                for index in self.scope.indexes_for(planned.config.index):
-                    if index.embedder:
-                        embedder = embedder_of(index)
-                        found[embedder.key] = embedder
+            found |= self.embedders_of(planned)
         return found
+
+    def embedders_of(self, planned: PlannedRun) -> dict[str, EmbedderPlan]:
+        """Those that one run needs."""
+        if not planned.config.needs_vector:
+            return {}
+        indexes = self.scope.indexes_for(planned.config.index)
+        return {(embedder := embedder_of(index)).key: embedder for index in indexes if index.embedder}
 
 
 def embedder_of(index: IndexRef) -> EmbedderPlan:

@@ -14,6 +14,7 @@ from django.db import connection
 
 from backend import logs
 from backend.providers.base import ProviderError, ProviderFault
+from backend.search.pacing import PacedError
 from backend.services.slices import Lease
 
 MOST_TRIES = 4
@@ -36,21 +37,25 @@ class Standing:
     reason: str = ""
 
 
-def standing(workspace_id: UUID, provider: str, *, evaluation_id: UUID | None) -> Standing:
+def standing(
+    workspace_id: UUID, provider: str, *, evaluation_id: UUID | None = None, ingestion_id: UUID | None = None
+) -> Standing:
     """Ask before a call. While stalled, exactly one caller per probe interval is let through.
 
-    The time after which it is given up counts from the evaluation's start, where the stall is older: a provider that
-    died yesterday is probed again for today's run.
+    The time after which it is given up counts from the start of the evaluation or ingestion, where the stall is older:
+    a provider that died yesterday is probed again for today's run.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT GREATEST(0, EXTRACT(epoch FROM hold_until - now())), stalled_at IS NOT NULL,
-                   EXTRACT(epoch FROM now() - GREATEST(stalled_at, (
-                       SELECT started_at FROM backend_evaluation WHERE id = %s))) > %s, reason, n_failures
+                   EXTRACT(epoch FROM now() - GREATEST(
+                       stalled_at,
+                       (SELECT started_at FROM backend_evaluation WHERE id = %s),
+                       (SELECT created_at FROM backend_ingestion WHERE id = %s))) > %s, reason, n_failures
             FROM backend_providerstate WHERE workspace_id = %s AND provider = %s
             """,
-            [evaluation_id, settings.PROVIDER_STALL_SECONDS, workspace_id, provider],
+            [evaluation_id, ingestion_id, settings.PROVIDER_STALL_SECONDS, workspace_id, provider],
         )
         row = cursor.fetchone()
         if row is None:
@@ -72,6 +77,21 @@ def standing(workspace_id: UUID, provider: str, *, evaluation_id: UUID | None) -
         if cursor.rowcount == 1:
             return Standing(stalled=True, ailing=True, reason=reason)
     return Standing(wait_seconds=settings.PROVIDER_PROBE_SECONDS * random.uniform(0.5, 1), stalled=True, reason=reason)  # noqa: S311
+
+
+def check(lease: Lease, provider: str) -> Standing:
+    """Ask before a call that this slice would make. Raises PacedError while the provider is held or being probed by
+    another; `gave_up` is the caller's to deal with."""
+    found = standing(lease.workspace_id, provider, evaluation_id=lease.evaluation_id, ingestion_id=lease.ingestion_id)
+    if found.wait_seconds > 0:
+        raise PacedError(f"{provider} is not to be called yet. {found.reason}".strip(), wait_seconds=found.wait_seconds)
+    return found
+
+
+def gave_up_on(provider: str, standing: Standing) -> str:
+    """The sentence for what waited for a provider that stayed away."""
+    minutes = settings.PROVIDER_STALL_SECONDS / 60
+    return f"{provider} did not answer for {minutes:.3g} minutes and was given up. {standing.reason}".strip()
 
 
 def succeeded(workspace_id: UUID, provider: str) -> None:

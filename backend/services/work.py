@@ -11,6 +11,7 @@ from backend.core.errors import ErrorCode
 from backend.core.states import SliceKind
 from backend.models import Slice
 from backend.providers.base import ProviderError
+from backend.search.pacing import PacedError
 from backend.services import evaluations, giving_up, heartbeat, ingestion, provider_states, pump, slices
 from backend.services.handlers import aggregate, embed, prepare, rerank, search
 from backend.services.slices import Lease, LeaseLostError
@@ -41,6 +42,9 @@ def run(slice_id: UUID, *, delivery: int) -> None:
                 HANDLERS[lease.kind](lease)
         except LeaseLostError:
             _log.info("lease_lost")
+        except PacedError as error:
+            # No call was made: no try is used, and nothing is said against the provider.
+            slices.release(lease, wait_seconds=error.wait_seconds or 0.0)
         except ProviderError as error:
             _provider_failed(lease, error)
         except DatabaseError:

@@ -2,14 +2,17 @@
 
 import base64
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
+from backend.core.errors import ErrorCode
 from backend.core.states import Lane, SliceKind
 from backend.models import Slice
 from backend.providers.base import ProviderError
 from backend.search import embedding, providers
-from backend.services import owners, plans, provider_states, pump, slices
+from backend.search.pacing import PacedError
+from backend.services import giving_up, owners, plans, provider_states, pump, slices
 from backend.services.plans import EmbedderPlan, Plan
 from backend.services.slices import Lease
 
@@ -22,17 +25,39 @@ def run(lease: Lease) -> None:
     ordinals = [ordinal for ordinal in lease.items if ordinal in asked]
     texts = [asked[ordinal].text for ordinal in ordinals]
     payload: dict[str, Any] = {"vectors": {}, "failures": {}, "embed": {}}
+    stopped = giving_up.stopped(plan.evaluation_id)
     for key, embedder in plan.embedders().items():
+        stop = _stop(plan, key, stopped)
+        if stop is not None:
+            payload["failures"][key] = [*stop, True]
+            continue
+        standing = provider_states.check(lease, embedder.spec)
+        if standing.gave_up:
+            sentence = provider_states.gave_up_on(embedder.spec, standing)
+            payload["failures"][key] = [ErrorCode.PROVIDER_UNAVAILABLE.value, sentence, False]
+            continue
         try:
             vectors, told = _vectors(plan, embedder, texts, lease)
+        except PacedError:
+            raise
         except ProviderError as error:
             if provider_states.will_try_again(lease, error, provider=embedder.spec):
                 raise
+            if error.fatal:
+                giving_up.stop_embedder(plan.evaluation_id, key=key, code=error.code, reason=error.message)
             payload["failures"][key] = [error.code.value, error.message, error.fatal]
             continue
         payload["vectors"][key] = dict(zip(map(str, ordinals), vectors, strict=True))
         payload["embed"][key] = told
     commit_children(lease, plan=plan, payload=payload)
+
+
+def _stop(plan: Plan, key: str, stopped: dict[UUID, tuple[str, str]]) -> tuple[str, str] | None:
+    """Why this embedder is not asked any more: every run that needs it was stopped."""
+    needing = [planned for planned in plan.runs if key in plan.embedders_of(planned)]
+    if not all(planned.run_id in stopped for planned in needing):
+        return None
+    return stopped[needing[0].run_id]
 
 
 def commit_children(lease: Lease, *, plan: Plan, payload: dict[str, Any]) -> None:
@@ -60,7 +85,7 @@ def commit_children(lease: Lease, *, plan: Plan, payload: dict[str, Any]) -> Non
     pump.ring_later()
 
 
-def _vectors(plan: Plan, embedder: EmbedderPlan, texts: list[str], lease: Lease) -> tuple[list[str], dict[str, float]]:
+def _vectors(plan: Plan, embedder: EmbedderPlan, texts: list[str], lease: Lease) -> tuple[list[str], dict[str, Any]]:
     answer = embedding.embed_queries(
         plan.workspace_id,
         embedder.spec,
@@ -73,9 +98,12 @@ def _vectors(plan: Plan, embedder: EmbedderPlan, texts: list[str], lease: Lease)
     share = answer.ms / max(1, len(texts) - answer.n_cached)
     return [encode(vector) for vector in answer.vectors], {
         "ms": share,
-        "n_cached": float(answer.n_cached),
-        "n_calls": float(answer.n_calls),
-        "tokens": float(answer.tokens or 0),
+        # Each question's share, so that the questions' sum is what the slice took.
+        "units": {
+            "embed_cached": answer.n_cached / len(texts),
+            "embed_calls": answer.n_calls / len(texts),
+            **({} if answer.tokens is None else {"input_tokens": answer.tokens / len(texts)}),
+        },
     }
 
 

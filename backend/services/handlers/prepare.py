@@ -6,10 +6,11 @@ from django.db.models.functions import Now
 from backend.core.errors import ErrorCode
 from backend.core.states import EvaluationState, IndexState, Lane, RunState, SliceKind, SliceState
 from backend.models import Evaluation, Index, Run, Slice
+from backend.providers import rates
 from backend.queries import corpora
 from backend.search import ann, providers
 from backend.services import plans, pump, results, slices
-from backend.services.plans import Plan
+from backend.services.plans import EmbedderPlan, Plan
 from backend.services.slices import Lease
 
 MOST_QUESTIONS_A_SLICE = 50
@@ -57,7 +58,7 @@ def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "")
     embedders = plan.embedders()
     kind = SliceKind.EMBED if embedders else SliceKind.SEARCH
     remote = any(not providers.describe_embedder(embedder.spec).local for embedder in embedders.values())
-    size = slice_size(len(ordinals))
+    size = min(slice_size(len(ordinals)), *(_most_texts(embedder) for embedder in embedders.values()), len(ordinals))
     Slice.objects.bulk_create(
         [
             Slice(
@@ -77,6 +78,12 @@ def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "")
         ignore_conflicts=True,
         batch_size=1000,
     )
+
+
+def _most_texts(embedder: EmbedderPlan) -> int:
+    """What one call may hold: under a small limit a slice of several calls would lose the first while it waits."""
+    rate = rates.of_embedder(providers.describe_embedder(embedder.spec), providers.settings())
+    return MOST_QUESTIONS_A_SLICE if rate is None else rate.most_inputs
 
 
 def slice_size(n_questions: int) -> int:

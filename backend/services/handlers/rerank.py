@@ -1,8 +1,11 @@
 """`rerank`: one question's pool through one reranker; a result for every run that shares them."""
 
+from uuid import UUID
+
 from backend.core.types import Outcome, Passage
 from backend.providers.base import ProviderError, ProviderFault
 from backend.search import providers, rerank
+from backend.search.pacing import PacedError
 from backend.search.types import Entry
 from backend.services import giving_up, plans, pools, provider_states, rankings, results, slices
 from backend.services.plans import PlannedRun
@@ -15,12 +18,9 @@ def run(lease: Lease) -> None:
     plan = plans.load(lease.evaluation)
     ordinal = lease.items[0]
     waiting = [planned for planned in plan.runs if str(planned.run_id) in lease.payload["runs"]]
-    standing = provider_states.standing(lease.workspace_id, lease.reranker, evaluation_id=lease.evaluation)
+    standing = provider_states.check(lease, lease.reranker)
     if standing.gave_up:
-        giving_up.stalled(lease, provider=lease.reranker, reason=standing.reason)
-        return
-    if standing.wait_seconds > 0:
-        slices.release(lease, wait_seconds=standing.wait_seconds)
+        giving_up.stalled(lease, provider=lease.reranker, standing=standing)
         return
     entries, satisfied = pools.from_json(lease.payload["entries"])
     depth = int(lease.payload["rerank_depth"])
@@ -32,7 +32,13 @@ def run(lease: Lease) -> None:
             entries[:depth],
             use_cache=plan.use_cache,
             timeout=lease.call_seconds(local=providers.describe_reranker(lease.reranker).local),
+            before_call=lambda: _refuse_stopped(lease),
         )
+    except PacedError:
+        raise
+    except _StoppedError as stop:
+        _not_run(lease, waiting=waiting, code=stop.code, reason=stop.reason)
+        return
     except ProviderError as error:
         if provider_states.will_try_again(lease, error, provider=lease.reranker):
             raise
@@ -50,7 +56,8 @@ def run(lease: Lease) -> None:
         reordered: tuple[Entry, ...] = rerank.apply(
             entries, scored.scores, depth=depth, min_score=planned.config.min_score
         )
-        timings = {**lease.payload["runs"][str(planned.run_id)]}
+        told = lease.payload["runs"][str(planned.run_id)]
+        timings = {**told["timings"]}
         if scored.n_cached < min(depth, len(entries)):
             timings["rerank"] = round(scored.ms, 3)
         rows.append(
@@ -65,12 +72,46 @@ def run(lease: Lease) -> None:
                 timings=timings,
                 satisfied=known,
                 units={
+                    **told["units"],
                     **scored.units,
                     "rerank_calls": float(scored.n_calls),
                     "rerank_cached": float(scored.n_cached),
                 },
             )
         )
+    with slices.commit(lease, finish=True):
+        results.write(rows, epoch=lease.epoch)
+
+
+class _StoppedError(Exception):
+    """Another question found out that no call can succeed."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(code)
+        self.code = code
+        self.reason = reason
+
+
+def _refuse_stopped(lease: Lease) -> None:
+    """Right before a call: what was inserted, or waited for its turn, while the mode was stopped makes none."""
+    stopped = giving_up.stopped(lease.evaluation)
+    for run_id in lease.payload["runs"]:
+        if UUID(run_id) in stopped:
+            raise _StoppedError(*stopped[UUID(run_id)])
+
+
+def _not_run(lease: Lease, *, waiting: list[PlannedRun], code: str, reason: str) -> None:
+    rows = [
+        ResultRow(
+            run_id=planned.run_id,
+            ordinal=lease.items[0],
+            question_key=lease.payload["key"],
+            outcome=Outcome.NOT_RUN,
+            code=code,
+            reason=reason,
+        )
+        for planned in waiting
+    ]
     with slices.commit(lease, finish=True):
         results.write(rows, epoch=lease.epoch)
 

@@ -11,11 +11,11 @@ from backend.core.errors import ErrorCode
 from backend.core.matching import KnownPaths, Targets, merge
 from backend.core.states import Lane, SliceKind
 from backend.core.types import Outcome, Question
-from backend.models import Run, Slice
+from backend.models import Slice
 from backend.search import pipeline, providers
 from backend.search.snapshot import Snapshot, open_snapshot
 from backend.search.types import Entry, Failure, Ranked
-from backend.services import labels, owners, plans, pools, pump, rankings, results, slices
+from backend.services import giving_up, labels, owners, plans, pools, pump, rankings, results, slices
 from backend.services.handlers import embed
 from backend.services.plans import Plan, PlannedRun
 from backend.services.results import ResultRow
@@ -39,7 +39,7 @@ def run(lease: Lease) -> None:
     asked = plans.questions(plan.version_id, list(lease.items))
     remaining = [ordinal for ordinal in lease.items if ordinal in asked]
     settled = results.answered([planned.run_id for planned in plan.runs], remaining, epoch=lease.epoch)
-    stopped = _stopped_runs(plan)
+    stopped = giving_up.stopped(plan.evaluation_id)
     while remaining:
         batch = _Batch()
         until = time.monotonic() + COMMIT_SECONDS
@@ -122,6 +122,7 @@ def _ask(
                     entries=answer.entries,
                     depth=answer.depth,
                     timings=_timings(answer, lease.payload, planned.config),
+                    units=_units(plan, planned, lease.payload),
                 )
             )
 
@@ -195,6 +196,16 @@ def _timings(ranked: Ranked, payload: dict[str, Any], config: RetrievalConfig) -
     return timings
 
 
+def _units(plan: Plan, planned: PlannedRun, payload: dict[str, Any]) -> dict[str, float]:
+    """This question's share of what embedding its batch took: calls, tokens as billed, vectors from the cache."""
+    told = payload.get("embed") or {}
+    found: dict[str, float] = {}
+    for key in plan.embedders_of(planned):
+        for name, amount in (told.get(key, {}).get("units") or {}).items():
+            found[name] = found.get(name, 0.0) + amount
+    return found
+
+
 def _add_child(
     batch: _Batch,
     lease: Lease,
@@ -209,10 +220,10 @@ def _add_child(
     """One rerank slice per question, reranker and pool: runs whose pools are the same share it."""
     config = planned.config
     pool = fingerprint([config.rerank_depth, [entry.passage.id for entry in ranked.entries]])
-    timings = _timings(ranked, lease.payload, config)
+    told = {"timings": _timings(ranked, lease.payload, config), "units": _units(plan, planned, lease.payload)}
     for child in batch.children:
         if (child.first, child.reranker, child.pool) == (ordinal, config.reranker, pool):
-            child.payload["runs"][str(planned.run_id)] = timings  # type: ignore[index]
+            child.payload["runs"][str(planned.run_id)] = told  # type: ignore[index]
             return
     entries: tuple[Entry, ...] = ranked.entries
     local = providers.describe_reranker(config.reranker).local
@@ -233,7 +244,7 @@ def _add_child(
                 "key": question.key,
                 "rerank_depth": config.rerank_depth,
                 "depth": ranked.depth,
-                "runs": {str(planned.run_id): timings},
+                "runs": {str(planned.run_id): told},
                 "grades": [expectation.grade for expectation in targets.expectations],
                 "entries": pools.to_json(entries, targets=targets, with_text=config.rerank_depth),
             },
@@ -249,8 +260,3 @@ def _commit(lease: Lease, *, plan: Plan, batch: _Batch, remaining: list[int]) ->
         slices.shrink(lease, remaining)
     if batch.children:
         pump.ring_later()
-
-
-def _stopped_runs(plan: Plan) -> dict[UUID, tuple[str, str]]:
-    rows = Run.objects.filter(evaluation_id=plan.evaluation_id).exclude(stop_code="")
-    return {run_id: (code, reason) for run_id, code, reason in rows.values_list("id", "stop_code", "stop_reason")}
