@@ -20,6 +20,7 @@ from backend.queries import results
 from backend.queries import runs as queries
 from backend.queries.lookups import as_uuid
 from backend.services import runs
+from backend.services.diagnoses import IMPORTED
 
 _ID = path("run_id", "The run's id.")
 
@@ -38,7 +39,7 @@ class RunsView(Endpoint):
         parameters=[
             query("knowledge_base", "Only runs over this base.", type=OpenApiTypes.UUID),
             query("question_set", "Only runs of this set, whatever its version.", type=OpenApiTypes.UUID),
-            query("mode", "Only this mode.", enum=list(MODES)),
+            query("mode", "Only this mode.", enum=[*MODES, IMPORTED]),
             query("since", "Only runs made at or after this time.", type=OpenApiTypes.DATETIME),
             *PAGING,
         ],
@@ -136,8 +137,8 @@ class RunResultsView(Endpoint):
 def _mode(text: str) -> str:
     base, suffix = text.removesuffix("_rerank"), "_rerank" if text.endswith("_rerank") else ""
     mode = ALIASES.get(base, base) + suffix
-    if mode and mode not in MODES:
-        raise invalid(f"There is no mode {text!r}. There are: {', '.join(MODES)}.", "mode")
+    if mode and mode not in {*MODES, IMPORTED}:
+        raise invalid(f"There is no mode {text!r}. There are: {', '.join([*MODES, IMPORTED])}.", "mode")
     return mode
 
 

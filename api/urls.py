@@ -8,6 +8,7 @@ from api import errors
 from api.comparisons import ComparisonsView
 from api.docs import DocsView, SchemaView
 from api.documents import DocumentsView, DocumentView
+from api.estimates import EstimateView
 from api.evaluations import EvaluationCancelView, EvaluationRetryView, EvaluationsView, EvaluationView
 from api.exports import RunExportView
 from api.health import healthz, readyz
@@ -18,6 +19,7 @@ from api.preflight import PreflightView
 from api.question_sets import QuestionSetsView, QuestionSetView, VersionQuestionsView, VersionsView
 from api.questions import QuestionCountView, QuestionsView, QuestionView
 from api.rescoring import RescoreView
+from api.run_imports import RunImportView
 from api.runs import RunResultsView, RunsView, RunView
 from api.search import SearchView
 from api.sources import SetFilesView, SourcesView, SourceSyncView, SourceView
@@ -47,10 +49,12 @@ api: list[URLPattern | URLResolver] = [
     # A question's id may hold anything, slashes too.
     path(f"{_SET}/questions/<path:question_key>", QuestionView.as_view()),
     path("evaluations", EvaluationsView.as_view()),
+    path("evaluations/estimate", EstimateView.as_view()),
     path("evaluations/<str:evaluation_id>", EvaluationView.as_view()),
     path("evaluations/<str:evaluation_id>/cancel", EvaluationCancelView.as_view()),
     path("evaluations/<str:evaluation_id>/retry", EvaluationRetryView.as_view()),
     path("runs", RunsView.as_view()),
+    path("runs/import", RunImportView.as_view()),
     path("runs/<str:run_id>", RunView.as_view()),
     path("runs/<str:run_id>/results", RunResultsView.as_view()),
     path("runs/<str:run_id>/export", RunExportView.as_view()),

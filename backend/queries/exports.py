@@ -155,7 +155,7 @@ def _qrels(run: Run) -> list[str]:
 
 
 def _document_name(item: Mapping[str, Any], *, with_source: bool) -> str:
-    return _token(f"{item['s']}:{item['p']}" if with_source else item["p"])
+    return _token(f"{item['s']}:{item['p']}" if with_source and item["s"] else item["p"])
 
 
 def _token(text: str) -> str:

@@ -11,6 +11,7 @@ from backend.core import configs, diagnosis, metrics
 from backend.core.diagnosis import Asked, Diagnosed, Expected, QuestionLoss, RankedPassage, StagePassage, Summary
 from backend.core.judging import JudgedList
 from backend.core.resolving import LabelState
+from backend.core.states import RunKind
 from backend.core.types import Level
 from backend.models import LabelResolution, ResolvedLabel, Run
 from backend.queries import diagnosis as queries
@@ -18,6 +19,8 @@ from backend.search.types import SearchScope
 from backend.services import labels
 
 IMPORTED = "imported"
+# The one stage of an imported ranking: the engine that made it.
+ENGINE = "engine"
 # What a run without a reranker is measured by: the pool that one would get by default.
 _POOL = configs.RetrievalConfig(name="", base="hybrid").rerank_depth
 
@@ -82,10 +85,14 @@ def _diagnosed(run: Run, view: "_View") -> Iterator[Diagnosed]:
         yield Diagnosed(
             loss=loss,
             tags=view.questions[row.ordinal].tags if row.ordinal in view.questions else (),
-            ceiling=diagnosis.ceiling(read.passages, relevant, level=view.level, k=view.asked.k, depth=view.pool),
+            ceiling=None
+            if view.has_gaps
+            else diagnosis.ceiling(read.passages, relevant, level=view.level, k=view.asked.k, depth=view.pool),
             recall=metrics.recall(read.judged, k=view.asked.k),
             n_relevant=len(relevant),
-            move=diagnosis.move(passages, relevant) if view.asked.rerank_depth is not None else None,
+            move=diagnosis.move(passages, relevant)
+            if view.asked.rerank_depth is not None and not view.has_gaps
+            else None,
         )
 
 
@@ -100,7 +107,9 @@ class _View:
             config = configs.from_stored(run.config)
             self.pool = config.rerank_depth
             rerank_depth = config.rerank_depth if config.reranker else None
-        self.asked = Asked(k=k, rerank_depth=rerank_depth, imported=run.mode == IMPORTED)
+        # Scored by other labels than decided what was kept: of a passage that is not there nobody knows where it was.
+        self.has_gaps = run.kind == RunKind.RESCORED and run.origin.get("set_hash") != run.set_hash
+        self.asked = Asked(k=k, rerank_depth=rerank_depth, imported=run.mode == IMPORTED or self.has_gaps)
         self.questions = queries.asked(run.evaluation.question_set_version_id, ordinals=ordinals)
         self.corpus_changed = False
         self._run = run

@@ -22,6 +22,7 @@ def keyed(values: Sequence[float | None]) -> dict[str, float | None]:
 
 def side(name: str, values: Sequence[float | None], *, metric: MetricKey = MRR) -> Side:
     return Side(
+        corpus_fingerprint="ours",
         name=name,
         set_hash="set",
         level=Level.DOCUMENT,
@@ -199,6 +200,8 @@ def test_different_documents_are_a_warning_in_words() -> None:
     change = CorpusChange(n_added=3, n_changed=1)
     (counted,) = verdict([0.5], [0.5], corpus_fingerprint="other", corpus_change=change).warnings
     assert "3 added, 0 removed, 1 changed" in counted
+    (unknown,) = verdict([0.5], [0.5], corpus_fingerprint="").warnings
+    assert "imported" in unknown
 
 
 def test_a_metric_that_a_run_does_not_have_is_an_error() -> None:

@@ -61,6 +61,8 @@ def warnings(baseline: Side, candidate: Side) -> tuple[str, ...]:
     """What does not forbid the comparison but may explain its outcome."""
     if baseline.corpus_fingerprint == candidate.corpus_fingerprint:
         return ()
+    if not (baseline.corpus_fingerprint and candidate.corpus_fingerprint):
+        return ("One of the two runs was imported: nothing says whether both searched the same documents.",)
     change = candidate.corpus_change
     if change is None:
         return ("The two runs searched different documents, which may be what the difference comes from.",)
