@@ -32,7 +32,7 @@ from backend.providers.base import ProviderError
 from backend.queries import corpora
 from backend.search import providers
 from backend.search.types import IndexRef, SearchScope
-from backend.services import plans, pump, question_sets, scopes, slices
+from backend.services import pump, question_sets, scopes, slices
 from backend.version import CODE_VERSION
 
 MAX_TOP_K = 1000
@@ -353,7 +353,6 @@ def retry(
         else:
             _insert_control_slice(evaluation, SliceKind.PREPARE)
         pump.ring_later()
-    plans.load.cache_clear()
     evaluation.refresh_from_db()
     return evaluation
 

@@ -67,9 +67,14 @@ def embedder_of(index: IndexRef) -> EmbedderPlan:
     return EmbedderPlan(spec=index.embedder, query_prefix=index.query_prefix)
 
 
-@lru_cache(maxsize=64)
 def load(evaluation_id: UUID) -> Plan:
-    """The plan of an evaluation. Cached by process, which is safe since a plan never changes."""
+    """The plan of an evaluation, cached by process. Within an epoch it never changes; between two of them a run may
+    have been deleted."""
+    return _load(evaluation_id, Evaluation.objects.values_list("epoch", flat=True).get(id=evaluation_id))
+
+
+@lru_cache(maxsize=64)
+def _load(evaluation_id: UUID, epoch: int) -> Plan:  # noqa: ARG001  the epoch is what makes another entry
     evaluation = Evaluation.objects.only(
         "id", "workspace_id", "question_set_version_id", "plan", "n_questions", "use_cache"
     ).get(id=evaluation_id)

@@ -6,14 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from backend.core.errors import ConflictError, ErrorCode
 from backend.core.states import EvaluationState, Lane, SliceKind, SliceState
 from backend.core.types import Outcome
 from backend.models import Evaluation, Result, Slice
-from backend.services import evaluations, pump, question_sets, results, slices, sweeper, work
+from backend.services import evaluations, pump, question_sets, results, runs, slices, sweeper, work
 from backend.services.evaluations import Request
 from backend.services.results import ResultRow
 from backend.services.slices import LeaseLostError
@@ -323,6 +323,81 @@ def test_retry_over_changed_documents_needs_saying_so(base: Base) -> None:
     drain()
     run = evaluation.runs.get()
     assert (run.counts["n_scored"], run.corpus_changed) == (len(WORDS), True)
+
+
+def test_a_retry_after_a_run_was_deleted_asks_for_the_others_alone(base: Base) -> None:
+    """Workers keep an evaluation's plan: it must not name a run that is gone."""
+    both = [{"name": "kept", "mode": "keyword"}, {"name": "gone", "mode": "keyword"}]
+    evaluation = submit(base, modes=None, configurations=both)
+    drain()
+    gone = evaluation.runs.get(name="gone")
+    Result.objects.filter(run__evaluation=evaluation, ordinal=2).update(outcome=Outcome.ERROR, code="INTERNAL")
+    runs.delete(base.workspace, gone.id)
+    evaluations.retry(base.workspace, evaluation.id, now=timezone.now())
+    drain()
+    evaluation.refresh_from_db()
+    kept = evaluation.runs.get()
+    assert (evaluation.state, kept.counts["n_scored"]) == (EvaluationState.COMPLETED, len(WORDS))
+
+
+def test_a_postgresql_that_restarts_costs_a_slice_neither_a_try_nor_a_death(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = submit(base)
+    piece = handed_out(evaluation, SliceKind.SEARCH)
+
+    def fail(_: Any) -> None:
+        connection.close()
+        raise OperationalError("the connection was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setitem(work.HANDLERS, SliceKind.SEARCH, fail)
+        work.run(piece.id, delivery=piece.delivery)
+    piece.refresh_from_db()
+    assert (piece.state, piece.tries, piece.deaths, piece.token) == (SliceState.PENDING, 0, 0, None)
+    slices_done(evaluation)
+
+
+def test_what_postgresql_refuses_is_an_error_of_ours_and_no_lost_worker(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = submit(base)
+
+    def fail(_: Any) -> None:
+        raise IntegrityError("a broken constraint")
+
+    monkeypatch.setitem(work.HANDLERS, SliceKind.SEARCH, fail)
+    slices_done(evaluation)
+    codes = set(Result.objects.filter(run__evaluation=evaluation).values_list("code", flat=True))
+    assert codes == {ErrorCode.INTERNAL}
+
+
+def test_a_lock_that_is_not_had_is_tried_again(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluation = submit(base, n=1)
+    search, n_calls = work.HANDLERS[SliceKind.SEARCH], 0
+
+    def fail_thrice(lease: slices.Lease) -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls <= 3:
+            raise OperationalError("deadlock detected")
+        search(lease)
+
+    monkeypatch.setitem(work.HANDLERS, SliceKind.SEARCH, fail_thrice)
+    slices_done(evaluation)
+    evaluation.refresh_from_db()
+    assert (evaluation.state, n_calls) == (EvaluationState.COMPLETED, 4)
+
+
+def slices_done(evaluation: Evaluation) -> None:
+    """Work until the evaluation has ended, without waiting for the times at which slices come back."""
+    for _ in range(20):
+        Slice.objects.filter(evaluation=evaluation, state=SliceState.PENDING).update(not_before=None)
+        drain()
+        evaluation.refresh_from_db()
+        if evaluation.finished_at is not None:
+            return
+    raise AssertionError(f"still {evaluation.state}")
 
 
 def test_a_failing_handler_is_tried_once_more_and_then_says_so(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
