@@ -39,6 +39,8 @@ def questions(client: Client, name: str, *, format: str = "") -> dict[str, str]:
         return {"question_set": found["id"] if name in {found["id"], found["name"]} else f"{found['id']}@{version}"}
     if ":" in name:
         return {"file": name}
+    if path.is_dir():
+        raise UsageError(f"{name!r} is a folder. Name the file with the questions.")
     there = ", ".join(one["name"] for one in client.question_sets()[:10])
     raise UsageError(
         f"There is no file {name!r}, and no question set of that name. Sets: {there or 'none yet'}. "

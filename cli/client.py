@@ -49,6 +49,7 @@ class Client:
         self.url = (url or found.url).rstrip("/")
         if token is None:
             token = found.token if url is None or self.url == found.url else ""
+        self._guessed = url is None and found.guessed
         headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
         self._http = httpx.Client(
             base_url=f"{self.url}/api/v1/",
@@ -80,7 +81,7 @@ class Client:
         except httpx.UnsupportedProtocol as error:
             raise UsageError(f"{self.url} is no address: write http://HOST:PORT or https://HOST.") from error
         except httpx.TransportError as error:
-            raise UnreachableError(f"Nothing answers at {self.url}. Is `touchstone up` running?") from error
+            raise self._nothing_answers() from error
         if response.status_code >= 400:
             raise _problem(response)
         if response.is_redirect:
@@ -189,6 +190,10 @@ class Client:
             return self.pages(f"question-sets/{set_id}/questions")
         return self.pages(f"question-sets/{set_id}/versions/{version}/questions")
 
+    def preflight(self, set_id: str, *, scope: Mapping[str, Any], version: int | None = None) -> Json:
+        """What each label finds in a scope, before anything is searched; `findings` has those that find nothing."""
+        return self.post(f"question-sets/{set_id}/preflight", _given({"scope": dict(scope), "version": version}))
+
     def delete_question_set(self, set_id: str, *, force: bool = False) -> None:
         self.request("DELETE", f"question-sets/{set_id}", params={"force": "true"} if force else {})
 
@@ -266,11 +271,20 @@ class Client:
         try:
             response = self._http.get(f"{self.url}/readyz")
         except httpx.TransportError as error:
-            raise UnreachableError(f"Nothing answers at {self.url}. Is `touchstone up` running?") from error
+            raise self._nothing_answers() from error
         # 503 says what is missing; anything else is no answer of ours.
         if response.status_code not in {200, 503} or "checks" not in (found := _json(response)):
             raise _problem(response)
         return found
+
+    def _nothing_answers(self) -> UnreachableError:
+        sentence = f"Nothing answers at {self.url}. Is `touchstone up` running?"
+        if self._guessed:
+            sentence += (
+                " If it runs in another folder, run this there (there is no .touchstone/ with its address here or"
+                " above), or set TOUCHSTONE_URL and TOUCHSTONE_TOKEN."
+            )
+        return UnreachableError(sentence)
 
 
 def _given(values: Mapping[str, Any]) -> Json:

@@ -1,6 +1,7 @@
 """`ingest` and `search`."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from cli.client import Client
 from cli.errors import UsageError
 from cli.ingesting import Sent
 from cli.options import AsJson, Base, Collection, Level, Modes, Reranker, Source, TopK, words
-from touchstone import rules, tables
+from touchstone import program, rules, tables
 
 app = typer.Typer()
 _MOST_SHOWN = 50
@@ -142,7 +143,8 @@ def _told(sent: Sent, *, waited: bool) -> str:
         what = f"{one['n_questions']} questions" if not one["code"] else f"{one['reason']} ({one['code']})"
         lines.append(f"  questions  {one['file']}: {what}")
     usable = [one["file"] for one in sent.set_files if not one["code"]]
-    lines.append(f"Next: touchstone evaluate {usable[0] if usable else 'my.jsonl'} -b {base['name']!r}")
+    what = shlex.quote(usable[0]) if usable else "my.jsonl"
+    lines.append(f"Next: {program.name()} evaluate {what} -b {shlex.quote(base['name'])}")
     return "\n".join(lines)
 
 

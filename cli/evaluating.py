@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import choosing, ingesting, output
+from cli import choosing, ingesting, output, preflight
 from cli.client import Client
 from cli.errors import UsageError
 from cli.options import AsJson, Base, Collection, Documents, Level, Modes, Reranker, Source, TopK, Workspace, words
-from touchstone import rules, tables
+from touchstone import program, rules, tables
 from touchstone.progress import Bar, eta
 from touchstone.rules import Rule, RuleError
 
@@ -75,20 +75,22 @@ def evaluate(
     if bool(questions) == bool(follow):
         raise UsageError("Name a question-set file or a set (or --follow ID). --help shows examples.")
     with Client() as client:
+        scope: Json = {}
         if follow:
             started = client.evaluation(follow)
         else:
             given_ks = words(k)
+            scope = choosing.scope(
+                client,
+                knowledge_base=knowledge_base,
+                documents=documents,
+                workspace=workspace,
+                source=source,
+                collection=collection,
+            )
             started = client.evaluate(
                 **choosing.questions(client, questions or ""),
-                scope=choosing.scope(
-                    client,
-                    knowledge_base=knowledge_base,
-                    documents=documents,
-                    workspace=workspace,
-                    source=source,
-                    collection=collection,
-                ),
+                scope=scope,
                 modes=words(modes),
                 configurations=_configurations(configurations),
                 top_k=top_k,
@@ -100,10 +102,15 @@ def evaluate(
                 cache=None if cache else False,
             )
         if not wait:
+            if scope:
+                preflight.tell(client, started, scope=scope)
             output.answer_json(started) if as_json else output.answer(_how(started["id"]))
             return
-        output.note(f"Evaluation {started['id']}: {started['n_questions']} questions, {len(started['runs'])} runs")
+        counted = tables.counted(started["n_questions"], "question"), tables.counted(len(started["runs"]), "run")
+        output.note(f"Evaluation {started['id']}: {', '.join(counted)}")
         try:
+            if scope:
+                preflight.tell(client, started, scope=scope)
             ended = _wait(client, started["id"])
         except KeyboardInterrupt:
             output.note(f"The evaluation goes on. {_how(started['id'])}")
@@ -215,4 +222,4 @@ def _configurations(path: Path | None) -> Any:
 
 
 def _how(evaluation_id: str) -> str:
-    return f"Follow it with: touchstone evaluate --follow {evaluation_id}"
+    return f"Follow it with: {program.name()} evaluate --follow {evaluation_id}"

@@ -1,6 +1,7 @@
 """What is printed, and where: answers on stdout, all else on stderr; colour and bars only on a terminal."""
 
 import json
+import os
 import re
 import sys
 from typing import Any, NoReturn
@@ -48,7 +49,7 @@ def fail(error: ClientError) -> int:
         note(str(error))
         return rules.WRONG_USAGE if isinstance(error, UsageError) else rules.COULD_NOT_RUN
     if error.status == 401:
-        note(f"{error.detail} ({error.code})\nSet TOUCHSTONE_TOKEN, or run this where `touchstone up` runs.")
+        note(f"{error.detail} ({error.code})\n{_token_advice()}")
     elif len(error.faults) > 1:
         note(f"{error.n_faults} faults, and nothing was done:")
         for fault in error.faults[:_MOST_FAULTS]:
@@ -61,6 +62,12 @@ def fail(error: ClientError) -> int:
     if error.status >= 500:
         note(f"The service's log has more under the request id {error.request_id}.")
     return rules.WRONG_USAGE if error.code == "VALIDATION" and error.status == 422 else rules.COULD_NOT_RUN
+
+
+def _token_advice() -> str:
+    if os.environ.get("TOUCHSTONE_TOKEN"):
+        return "It was sent because TOUCHSTONE_TOKEN holds it. Set a valid one, or unset it where `touchstone up` runs."
+    return "Set TOUCHSTONE_TOKEN, or run this where `touchstone up` runs."
 
 
 def _placed(detail: str, line: int | None, field: str | None) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import choosing, evaluating, output
+from cli import choosing, evaluating, output, sets
 from cli.client import Client
 from cli.errors import ApiError, UsageError
 from cli.options import AsJson, Base
@@ -265,9 +265,14 @@ def _order(item: tuple[str, Any]) -> tuple[int, str, int]:
 
 
 def _question(row: Json) -> str:
-    rank = f"rank {row['first_rank']}" if row["first_rank"] else row["code"] or row["outcome"]
-    verdict = "" if row["found"] is None else "found, " if row["found"] else "missed, "
-    lines = [f"#{row['ordinal'] + 1} {row['question'] or row['key']}", f"    {verdict}{rank}"]
+    said = {True: ["found"], False: ["missed"]}.get(row["found"], [])
+    if row["first_rank"]:
+        said.append(f"rank {row['first_rank']}")
+    elif row["code"] or row["outcome"] != "ok" or not said:
+        said.append(row["code"] or row["outcome"])
+    lines = [f"#{row['ordinal'] + 1} {row['question'] or row['key']}", f"    {', '.join(said)}"]
+    if not row["found"] and row["expect"]:
+        lines.append(f"    expected {sets.expected(row)}")
     if row["reason"]:
         lines.append(f"    {row['reason']}")
     lines += [f"    instead  {place['rank']}. {place['path']}" for place in row["found_instead"]]

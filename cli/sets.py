@@ -9,7 +9,7 @@ from cli import output
 from cli.client import Client
 from cli.errors import ClientError, UsageError
 from cli.options import AsJson
-from touchstone import tables
+from touchstone import program, tables
 
 app = typer.Typer(no_args_is_help=True, help="Question sets: list, template, upload, show, delete.")
 _TEMPLATES = {"jsonl": "evals.example.jsonl", "json": "golden.example.json"}
@@ -101,7 +101,7 @@ def upload(
     )
     for warning in version["warnings"]:
         output.note(warning)
-    output.answer(f"Next: touchstone evaluate {reference}")
+    output.answer(f"Next: {program.name()} evaluate {reference}")
 
 
 @app.command()
@@ -123,7 +123,7 @@ def show(
         output.answer_json({**found, "questions": questions})
         return
     rows = [
-        [number, tables.fitted(one["question"], 70), tables.fitted(_expected(one), 70)]
+        [number, tables.fitted(one["question"], 70), tables.fitted(expected(one), 70)]
         for number, one in enumerate(questions[:_MOST_SHOWN], start=1)
     ]
     output.answer(tables.grid(["#", "question", "expects"], rows))
@@ -160,7 +160,8 @@ def _find(client: Client, name: str) -> tuple[dict[str, Any], int | None]:
     return found, int(version)
 
 
-def _expected(question: dict[str, Any]) -> str:
+def expected(question: dict[str, Any]) -> str:
+    """What a question of the full form expects, in one line."""
     if question.get("unanswerable"):
         return "nothing (unanswerable)"
     return "; ".join(_expectation(one) for one in question["expect"])

@@ -13,10 +13,11 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`token` is empty where none is known."""
+    """`token` is empty where none is known. `guessed`: nothing names the address, and it is the usual one."""
 
     url: str
     token: str
+    guessed: bool = False
 
 
 def load(environment: Mapping[str, str] = os.environ, *, folder: Path | None = None) -> Settings:
@@ -26,11 +27,12 @@ def load(environment: Mapping[str, str] = os.environ, *, folder: Path | None = N
     """
     home = find_home(environment, folder or Path.cwd())
     recorded = _recorded_url(home)
-    url = (environment.get("TOUCHSTONE_URL") or recorded or DEFAULT_URL).rstrip("/")
+    named = environment.get("TOUCHSTONE_URL") or recorded
+    url = (named or DEFAULT_URL).rstrip("/")
     token = environment.get("TOUCHSTONE_TOKEN", "")
     if not token and home is not None and (url == recorded or is_local(url)):
         token = _read(home / "token")
-    return Settings(url=url, token=token)
+    return Settings(url=url, token=token, guessed=not named and home is None)
 
 
 def find_home(environment: Mapping[str, str], folder: Path) -> Path | None:

@@ -106,6 +106,11 @@ def grid(titles: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequ
     return "\n".join(lines)
 
 
+def counted(n: int, noun: str) -> str:
+    """`1 question`, `2 questions`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def fitted(text: str, width: int) -> str:
     """The text on one line, cut with an ellipsis where it is wider than `width` columns of a terminal."""
     text = " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -29,6 +29,7 @@ _OLD_PROCESSES_SECONDS = 30.0
 _PAGE_SECONDS = 120.0
 _STARTING_SECONDS = 300.0
 _LOOK_SECONDS = 0.25
+_ADDRESS_FILES = frozenset({"DATABASE_URL_FILE", "REDIS_URL_FILE"})
 
 Say = Callable[[str], None]
 
@@ -67,6 +68,16 @@ class Stack:
             return self.token_file.read_text().strip()
         except FileNotFoundError as error:
             raise EmbeddedError(f"there is no token in {self.token_file}; make one on the page") from error
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a command that shall use this stack's services and no others."""
+        kept = {name: value for name, value in os.environ.items() if name not in _ADDRESS_FILES}
+        return kept | {
+            "DATABASE_URL": self.services.database_url,
+            "REDIS_URL": self.services.redis_url,
+            paths.HOME_VARIABLE: str(self.home),
+        }
 
     @property
     def logs(self) -> Path:
@@ -185,6 +196,7 @@ def _own_stack(
         undo.callback(_note_stopping, signals)
         environment = _environment(running.services, home=home, host=host, port=port, search_workers=search_workers)
         _keep_secret_key(home)
+        tell("bringing the tables up to date")
         _release(commands[RELEASE], environment=environment, project=project, home=home)
         tell("the tables are up to date")
         first = bootstrap(environment)

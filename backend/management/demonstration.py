@@ -59,7 +59,7 @@ def run(folder: Path, *, say: Say, stream: IO[str]) -> None:
     for file, one in zip(files, told, strict=True):
         title = f"{file.source.name}:{file.path}"
         say(f"\n{title}\n{'-' * len(title)}\n{following.shown(one)}")
-        say("\n".join(f"run {run.id}  {run.name}" for run in one.evaluation.runs))
+        say("\n" + "\n".join(f"run {run.id}  {run.name}" for run in one.evaluation.runs))
     for one in told:
         if one.evaluation.state != "completed":
             raise TouchstoneError(

@@ -15,11 +15,13 @@ from backend.core.states import Lane
 from backend.models import Run, Workspace
 from backend.queries import evaluations, pulses, results
 from backend.queries.evaluations import EvaluationDetail
+from backend.services import preflight
 from touchstone import tables
 from touchstone.progress import Bar, eta
 
 _LOOK_SECONDS = 0.3
 _SILENCE_SECONDS = 10.0
+_MOST_UNMET = 10
 START_WORKERS = "Start `touchstone up` in another terminal; the evaluation waits and goes on by itself."
 
 
@@ -100,6 +102,20 @@ def shown(told: EvaluationDetail) -> str:
 
 def ended(state: str) -> str:
     return {"failed": "failed", "cancelled": "was cancelled; the figures are of what was done before"}.get(state, state)
+
+
+def unmet(report: preflight.Report) -> list[str]:
+    """The labels that no search here can satisfy, a line each."""
+    if not report.n_errors:
+        return []
+    total = tables.counted(report.n_expectations, "expectation")
+    said = [f"{report.n_errors} of {total} can be met by no search here, and will count as missed:"]
+    for one in [each for each in report.findings if each.severity is preflight.Severity.ERROR][:_MOST_UNMET]:
+        place = f"line {one.line}" if one.line is not None else f"question {one.ordinal + 1}"
+        said.append(f"  {place}: {one.message}")
+    if report.n_errors > _MOST_UNMET:
+        said.append(f"  and {report.n_errors - _MOST_UNMET} more")
+    return said
 
 
 def as_json(told: EvaluationDetail, *, with_results: bool) -> str:

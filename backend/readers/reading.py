@@ -6,11 +6,11 @@ from backend.readers import mail, markdown, markup, office, pdf, plain, tables
 from backend.readers.building import DEFAULT_LIMITS, ReadLimits
 from backend.readers.encoding import decode
 from backend.readers.recognition import (
-    READABLE,
     Kind,
     extension,
     recognise_binary,
     recognise_text,
+    unknown_binary,
 )
 
 # Raised with every change that can move an offset: it is part of an Index's settings.
@@ -67,9 +67,7 @@ def _read(data: bytes, path: str, limits: ReadLimits) -> ExtractedText:
     declared = markup.declared_charset(data) if b"<" in data[:4096] else None
     decoded = decode(data, declared=declared)
     if decoded is None:
-        raise DocumentError(
-            ErrorCode.DOCUMENT_TYPE, f"The file is of a kind that is not read. What is read: {READABLE}."
-        )
+        raise unknown_binary(path)
     text = decoded.text
     if len(text) > 2 * limits.n_characters:
         raise DocumentError(

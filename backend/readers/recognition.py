@@ -31,6 +31,8 @@ _EXTENSIONS = {
 }  # fmt: skip
 # Extensions that promise another format: text under such a name is told apart by its content.
 _NOT_TEXT = frozenset({"", ".txt", ".pdf", ".docx", ".pptx", ".xlsx", ".doc", ".xls", ".ppt", ".bin", ".tmp"})
+# Formats whose first bytes always show them.
+_SIGNED = frozenset({".pdf", ".docx", ".pptx", ".xlsx"})
 _MAGIC = (
     (b"\x89PNG", "a picture (PNG)"), (b"\xff\xd8\xff", "a picture (JPEG)"), (b"GIF8", "a picture (GIF)"),
     (b"II*\x00", "a picture (TIFF)"), (b"MM\x00*", "a picture (TIFF)"), (b"\x1f\x8b", "an archive (gzip)"),
@@ -63,6 +65,17 @@ def refused(what: str, *, remedy: str = "") -> DocumentError:
     return DocumentError(
         ErrorCode.DOCUMENT_TYPE, f"The file is {what}, which is not read. {remedy}What is read: {READABLE}."
     )
+
+
+def unknown_binary(path: str) -> DocumentError:
+    """For bytes that are neither text nor of any known format."""
+    suffix = extension(path)
+    if suffix in _SIGNED:
+        return DocumentError(
+            ErrorCode.DOCUMENT_TYPE,
+            f"The file is named {suffix}, but its content is something else: it is damaged or has a wrong name.",
+        )
+    return DocumentError(ErrorCode.DOCUMENT_TYPE, f"The file is of a kind that is not read. What is read: {READABLE}.")
 
 
 def extension(path: str) -> str:

@@ -111,6 +111,19 @@ def test_the_table_says_what_the_records_say(base: Base, golden: Path, evaluate:
     assert "0.500     2 of 2" in following_it.out
 
 
+def test_labels_that_nothing_can_satisfy_are_told_of_and_the_figures_stay(
+    base: Base, tmp_path: Path, evaluate: Callable[..., Ended]
+) -> None:
+    workers_live()
+    misnamed = tmp_path / "misnamed.jsonl"
+    misnamed.write_text(json.dumps({"question": "profitable company", "expected": ["/srv/finance/profit.md"]}))
+    ended = evaluate(misnamed, "--knowledge-base", base.knowledge_base.id, "--modes", "keyword")
+    assert ended.code == 0
+    assert "0.000     1 of 1" in ended.out
+    assert "1 of 1 expectation can be met by no search here" in ended.err
+    assert "line 1: No document is named so: /srv/finance/profit.md. Did you mean finance/profit.md?" in ended.err
+
+
 def test_a_file_that_has_not_changed_makes_no_new_version(
     base: Base, golden: Path, evaluate: Callable[..., Ended]
 ) -> None:

@@ -355,6 +355,7 @@ def test_mail_is_read_with_its_subject_and_names_what_it_left_out(path: str, htm
         (b"\x89PNG\r\n\x1a\n" + bytes(50), "a.txt", "picture"),
         (b"{\\rtf1 words}", "a.rtf", "rich text"),
         (bytes(range(256)) * 10, "a.dat", "What is read: PDF"),
+        (bytes(range(256)) * 10, "a.PDF", "is named .pdf, but its content is something else"),
         (zip_of({"a.txt": b"x"}), "a.zip", "archive"),
         (zip_of({"mimetype": b"application/epub+zip"}), "a.epub", "EPUB"),
         (zip_of({"mimetype": b"application/vnd.oasis.opendocument.text"}), "a.odt", "OpenDocument"),

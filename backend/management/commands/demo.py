@@ -1,6 +1,5 @@
 """`manage.py demo`: from nothing to the first evaluation, with the sample handbook, in one command."""
 
-import os
 import subprocess
 import sys
 import time
@@ -13,18 +12,19 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from backend import embedded
 from backend.core.errors import TouchstoneError
-from backend.embedded.paths import HOME_VARIABLE
 from backend.embedded.stack import Stack, run_stack
 from backend.management import demonstration, following
 from backend.management.commands.up import Progress, bootstrap
-from touchstone import rules
+from touchstone import program, rules
 
 HANDBOOK = settings.BASE_DIR / "examples" / "handbook"
 _LOOK_SECONDS = 0.2
 _NEXT = """What to do next with your own documents:
-  touchstone up                                     in one terminal; then, in another:
-  touchstone ingest ./docs                          and write questions: touchstone sets template > my.jsonl
-  touchstone evaluate my.jsonl                      after a change evaluate again, and: touchstone compare RUN RUN"""
+  {touchstone} up                        in one terminal; then, in another:
+  {touchstone} ingest ./docs             a folder of yours, with its sub-folders
+  {touchstone} sets template > my.jsonl  put your questions in
+  {touchstone} evaluate my.jsonl -b docs
+  {touchstone} compare RUN RUN           when you have changed something and evaluated again"""
 
 
 class Command(BaseCommand):
@@ -67,7 +67,7 @@ class Command(BaseCommand):
                 if code == 0:
                     self._introduce(stack, seconds=time.monotonic() - began)
         except KeyboardInterrupt:
-            self._say("Interrupted. What was measured is kept; `touchstone up` goes on with it.")
+            self._say(f"Interrupted. What was measured is kept; `{program.name()} up` goes on with it.")
             sys.exit(rules.INTERRUPTED)
         except embedded.EmbeddedError as error:
             raise CommandError(str(error)) from error
@@ -77,10 +77,10 @@ class Command(BaseCommand):
     def _introduce(self, stack: Stack, *, seconds: float) -> None:
         self._say(f"\nDone in {seconds:.0f} s. The runs are kept in {stack.home}.")
         if stack.owned:
-            self._say("To look at them: `touchstone up` prints a link that signs you in.\n")
+            self._say(f"To look at them: `{program.name()} up` prints a link that signs you in.\n")
         else:
             self._say(f"To look at them: {stack.base_url}\n")
-        self._say(f"{_NEXT}\n")
+        self._say(f"{_NEXT.format(touchstone=program.name())}\n")
 
     def _measure(self, folder: Path) -> None:
         """In a process of its own, which loaded its settings when there was a database."""
@@ -99,14 +99,6 @@ class Command(BaseCommand):
 
 def _watched(stack: Stack, folder: Path) -> int:
     """Measure in a process of its own, and keep the stack alive meanwhile."""
-    environment = {
-        **os.environ,
-        "DATABASE_URL": stack.services.database_url,
-        "REDIS_URL": stack.services.redis_url,
-        HOME_VARIABLE: str(stack.home),
-    }
-    for name in ("DATABASE_URL_FILE", "REDIS_URL_FILE"):
-        environment.pop(name, None)
     command = [
         sys.executable,
         str(settings.BASE_DIR / "manage.py"),
@@ -115,7 +107,7 @@ def _watched(stack: Stack, folder: Path) -> int:
         "--handbook",
         str(folder),
     ]
-    child = subprocess.Popen(command, env=environment, cwd=settings.BASE_DIR)
+    child = subprocess.Popen(command, env=stack.environment, cwd=settings.BASE_DIR)
     try:
         while child.poll() is None:
             stack.check()

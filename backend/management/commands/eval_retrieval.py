@@ -13,11 +13,11 @@ from backend.core.errors import NotFoundError, TouchstoneError, ValidationError
 from backend.core.states import Lane
 from backend.core.types import Level
 from backend.management import following
-from backend.models import Document, KnowledgeBase, QuestionSet, QuestionSetVersion, Workspace
+from backend.models import Document, Evaluation, KnowledgeBase, QuestionSet, QuestionSetVersion, Workspace
 from backend.queries import pulses
 from backend.queries.evaluations import EvaluationDetail
 from backend.queries.lookups import as_uuid, get
-from backend.services import evaluations, question_sets, submissions
+from backend.services import evaluations, preflight, question_sets, submissions
 from touchstone import rules
 from touchstone.rules import Rule, RuleError
 
@@ -89,6 +89,8 @@ class Command(BaseCommand):
         if not told.evaluation.is_final:
             self._say_missing(needed)
         try:
+            if not options["follow"]:
+                self._say_unmet(workspace, evaluation_id)
             told = following.follow(
                 workspace, [evaluation_id], stream=sys.stderr, say=self.stderr.write, needed=needed
             )[0]
@@ -147,6 +149,19 @@ class Command(BaseCommand):
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)
+
+    def _say_unmet(self, workspace: Workspace, evaluation_id: UUID) -> None:
+        """Labels that nothing can satisfy. A wrong path looks like a bad search otherwise: every mode misses it."""
+        submitted = Evaluation.objects.select_related("question_set_version").get(workspace=workspace, id=evaluation_id)
+        if submitted.question_set_version is None:
+            return
+        try:
+            report = preflight.run(workspace, submitted.question_set_version, submitted.scope)
+        except TouchstoneError:
+            # It could still become searchable (an Index that is being built); the figures do not depend on this.
+            return
+        for sentence in following.unmet(report):
+            self.stderr.write(sentence)
 
     def _say_missing(self, needed: list[Lane]) -> None:
         missing = pulses.silent_lanes(needed)

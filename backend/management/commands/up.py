@@ -41,6 +41,7 @@ class Command(BaseCommand):
             return
         if options["search_workers"] is not None and options["search_workers"] < 1:
             raise CommandError("--search-workers must be at least 1.")
+        owned = True
         try:
             with run_stack(
                 home=settings.HOME,
@@ -52,19 +53,22 @@ class Command(BaseCommand):
                 search_workers=options["search_workers"],
                 verbose=options["verbose"] or options["verbosity"] > 1,
             ) as stack:
+                owned = stack.owned
                 self._introduce(stack)
                 _follow(stack)
         except KeyboardInterrupt:
             # Somebody asked for it: that is success, not 130.
-            self.stdout.write("Stopped.")
+            self.stdout.write("Stopped." if owned else "The view ended; the service goes on.")
         except embedded.EmbeddedError as error:
             raise CommandError(str(error)) from error
 
     def _introduce(self, stack: Stack) -> None:
-        if stack.owned:
-            self.stdout.write(f"\n  page    {stack.login_url}   (signs you in, once)\n          {stack.base_url}")
-        else:
-            self.stdout.write(f"\nAlready running; following it.\n\n  page    {stack.base_url}")
+        login_url = stack.login_url
+        if not stack.owned:
+            self.stdout.write("\nAlready running; following it.")
+            # The link of the first start works once: this is how to get another.
+            login_url = f"{stack.base_url}{bootstrap(stack.environment).login_url_path}"
+        self.stdout.write(f"\n  page    {login_url}   (signs you in, once)\n          {stack.base_url}")
         self.stdout.write(f"  token   in {stack.token_file}")
         self.stdout.write(f"  logs    in {stack.logs}")
         self.stdout.write(
