@@ -34,6 +34,8 @@ class RunExportView(Endpoint):
         ],
         responses={
             (200, "application/json"): OpenApiResponse(response=OpenApiTypes.OBJECT, description="The file."),
+            (200, "application/x-ndjson"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
+            (200, "text/csv"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
             (200, "text/plain"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
             **problems(404, 409, 422),
         },

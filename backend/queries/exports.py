@@ -118,17 +118,15 @@ def _csv(run: Run) -> Iterator[str]:
 def _trec_run(run: Run) -> Iterator[str]:
     """The judged ranks, with scores that fall by one, so that no tie is left to the reader.
 
-    At document level a document is named by its path (with its source where paths repeat between sources), at
+    At document level a document is named by its path (with its source where several have one of that path), at
     passage level a passage by its id. Questions that ended in an error are left out, as they are of the means.
     """
-    sources: set[str] = set()
-    for ranking in Result.objects.filter(run=run).values_list("ranking", flat=True).iterator(chunk_size=_BATCH):
-        sources.update(item["s"] for item in ranking)
+    repeated = _repeated_paths(run)
     rows = Result.objects.filter(run=run, outcome__in=list(GOOD_OUTCOMES)).order_by("ordinal")
     for result in rows.iterator(chunk_size=_BATCH):
         if result.judged is None or not result.ranking:
             continue
-        names = {item["d"]: _document_name(item, with_source=len(sources) > 1) for item in result.ranking}
+        names = {item["d"]: _document_name(item, with_source=item["p"] in repeated) for item in result.ranking}
         ranks = JudgedList.from_json(result.judged).ranks
         for rank, judged in enumerate(ranks, start=1):
             name = names[judged.key] if run.level == Level.DOCUMENT else judged.key
@@ -136,7 +134,17 @@ def _trec_run(run: Run) -> Iterator[str]:
 
 
 def _qrels(run: Run) -> list[str]:
-    """What is expected, as relevance judgements of the documents that the run file names."""
+    """What is expected, as relevance judgements of the documents that the run file names.
+
+    Where the run file names something else, trec_eval would find nothing and say 0: that is refused.
+    """
+    if run.level == Level.PASSAGE:
+        raise _unsaid(
+            "This run is judged at passage level, and what is expected is named by documents, not by passages"
+        )
+    repeated = sorted(_repeated_paths(run))
+    if repeated:
+        raise _unsaid(f"Several sources have a document {repeated[0]!r}, and qrels have no place for the source")
     version = run.evaluation.question_set_version
     if version is None:
         raise ConflictError("The question set of this run was deleted: what it expected is not known any more.")
@@ -152,6 +160,24 @@ def _qrels(run: Run) -> list[str]:
         level=Level(version.level),
     )
     return [question_sets.to_qrels(parsed)]
+
+
+def _unsaid(why: str) -> ValidationError:
+    message = f"{why}. Export json instead, which has the judgement of every question."
+    return ValidationError(
+        message, field="format", faults=[Fault(code=ErrorCode.VALIDATION, message=message, field="format")]
+    )
+
+
+def _repeated_paths(run: Run) -> set[str]:
+    """The paths under which the run found documents of several sources."""
+    source_of: dict[str, str] = {}
+    repeated = set()
+    for ranking in Result.objects.filter(run=run).values_list("ranking", flat=True).iterator(chunk_size=_BATCH):
+        for item in ranking:
+            if source_of.setdefault(item["p"], item["s"]) != item["s"]:
+                repeated.add(item["p"])
+    return repeated
 
 
 def _document_name(item: Mapping[str, Any], *, with_source: bool) -> str:

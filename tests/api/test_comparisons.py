@@ -9,7 +9,8 @@ import pytest
 import pytrec_eval
 from rest_framework.test import APIClient
 
-from backend.models import Evaluation, Run, Scope
+from backend.core.types import Level
+from backend.models import Evaluation, Result, Run, Scope
 from tests import engine
 from tests.api.conftest import API, World, client_of
 
@@ -128,6 +129,23 @@ def test_the_exported_run_scored_by_trec_eval_gives_the_same_numbers(world: Worl
     for key, name in (("ndcg@10", "ndcg_cut_10"), ("hit@1", "success_1"), ("recall@5", "recall_5")):
         values = [measured.get(query, {}).get(name, 0.0) for query in qrels]
         assert runs[0].metrics[key]["mean"] == pytest.approx(sum(values) / len(values), abs=1e-9)
+
+
+def test_qrels_that_would_judge_nothing_of_the_run_are_refused(world: World, runs: list[Run]) -> None:
+    """At passage level the run file names passages; where paths repeat, sources too. Neither is a number of 0."""
+    path = f"{API}/runs/{runs[0].id}/export"
+    Run.objects.filter(id=runs[0].id).update(level=Level.PASSAGE)
+    refused = world.client.get(path, {"format": "trec_qrels"})
+    assert (refused.status_code, "passage level" in refused.json()["detail"]) == (422, True)
+    Run.objects.filter(id=runs[0].id).update(level=Level.DOCUMENT)
+    found = Result.objects.filter(run=runs[0], outcome="ok").order_by("ordinal")[0]
+    twin = {**found.ranking[0], "s": "elsewhere", "d": "another", "c": "another"}
+    Result.objects.filter(id=found.id).update(ranking=[*found.ranking, twin])
+    refused = world.client.get(path, {"format": "trec_qrels"})
+    assert (refused.status_code, found.ranking[0]["p"] in refused.json()["detail"]) == (422, True)
+    names = {line.split()[2] for line in export(world, runs[0], "trec_run").splitlines()}
+    assert f"{found.ranking[0]['s']}:{found.ranking[0]['p']}" in names
+    assert {name for name in names if ":" not in name}, "only a path that repeats has its source"
 
 
 def test_each_form_holds_every_question(world: World, runs: list[Run]) -> None:
