@@ -19,6 +19,8 @@ from api.preflight import PreflightView
 from api.question_sets import QuestionSetsView, QuestionSetView, VersionQuestionsView, VersionsView
 from api.questions import QuestionCountView, QuestionsView, QuestionView
 from api.rescoring import RescoreView
+from api.run_diagnosis import RunAdviceView, RunDiagnosisView
+from api.run_figures import ArithmeticView, RunSlicesView
 from api.run_imports import RunImportView
 from api.runs import RunResultsView, RunsView, RunView
 from api.search import SearchView
@@ -57,6 +59,11 @@ api: list[URLPattern | URLResolver] = [
     path("runs/import", RunImportView.as_view()),
     path("runs/<str:run_id>", RunView.as_view()),
     path("runs/<str:run_id>/results", RunResultsView.as_view()),
+    # A question's key may hold anything, slashes too.
+    path("runs/<str:run_id>/results/<path:question>/arithmetic", ArithmeticView.as_view()),
+    path("runs/<str:run_id>/slices", RunSlicesView.as_view()),
+    path("runs/<str:run_id>/diagnosis", RunDiagnosisView.as_view()),
+    path("runs/<str:run_id>/advice", RunAdviceView.as_view()),
     path("runs/<str:run_id>/export", RunExportView.as_view()),
     path("runs/<str:run_id>/rescore", RescoreView.as_view()),
     path("comparisons", ComparisonsView.as_view()),

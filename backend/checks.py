@@ -8,6 +8,8 @@ from django.core.checks import Warning as CheckWarning
 from django.db import connection
 from django.db.utils import DatabaseError
 
+from backend.core import prices
+
 PGVECTOR_WANTED = (0, 8, 4)
 
 
@@ -43,6 +45,15 @@ def provider_calls_end_within_a_slice(**_: Any) -> list[CheckMessage]:
                 id="touchstone.E003",
             )
         ]
+    return []
+
+
+@register()
+def prices_can_be_used(**_: Any) -> list[CheckMessage]:
+    try:
+        prices.parse(settings.PRICES)
+    except ValueError as error:
+        return [Error(f"TOUCHSTONE_PRICES cannot be used: {error}.", id="touchstone.E005")]
     return []
 
 

@@ -1,8 +1,10 @@
 """The environment, read once and typed. A value that cannot be used is an error that names its variable."""
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 
@@ -55,6 +57,18 @@ def whole(name: str, default: int, *, low: int = 0, env: Mapping[str, str] = os.
 def words(name: str, default: str = "", *, env: Mapping[str, str] = os.environ) -> list[str]:
     """A list separated by commas; empty parts dropped."""
     return [part.strip() for part in text(name, default, env=env).split(",") if part.strip()]
+
+
+def table(name: str, *, env: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """A JSON object."""
+    value = text(name, env=env)
+    try:
+        parsed = json.loads(value) if value else {}
+    except ValueError as error:
+        raise EnvError(f"{name} is not JSON: {error}.") from error
+    if not isinstance(parsed, dict):
+        raise EnvError(f"{name} is a JSON object, not {value}.")
+    return parsed
 
 
 def database(url: str) -> dict[str, object]:

@@ -127,6 +127,8 @@ CACHE_DIR = Path(env.text("TOUCHSTONE_CACHE_DIR", str(HOME / "cache")))
 # ---- what searches use when nothing else says
 RERANKER = env.text("TOUCHSTONE_RERANKER", "local")
 EMBEDDER = env.text("TOUCHSTONE_EMBEDDER", "local")
+# What calls cost, by provider and unit (docs/providers.md).
+PRICES = env.table("TOUCHSTONE_PRICES")
 FTS_LANGUAGE = env.text("TOUCHSTONE_FTS_LANGUAGE", "simple")
 
 # ---- Celery: the broker carries doorbells, nothing else (docs/architecture.md)
@@ -188,6 +190,7 @@ SPECTACULAR_SETTINGS = {
         "EvaluationState": "api.enums.EVALUATION_STATES",
         "RunState": "api.enums.RUN_STATES",
         "RunKind": "api.enums.RUN_KINDS",
+        "Cause": "api.enums.CAUSES",
         "DocumentState": "api.enums.DOCUMENT_STATES",
         "IngestionState": "api.enums.INGESTION_STATES",
         "KnowledgeBaseState": "api.enums.BASE_STATES",

@@ -52,6 +52,16 @@ def embed_queries(
     )
 
 
+def missing_queries(
+    workspace_id: UUID, spec: str, texts: Sequence[str], *, use_cache: bool = True, query_prefix: str | None = None
+) -> list[str]:
+    """The distinct questions that would be sent to the embedder. Loads no model and calls nobody."""
+    info = providers.describe_embedder(spec, query_prefix=query_prefix)
+    keys = {text: _key(info, kind=_QUERY, text=text) for text in dict.fromkeys(texts)}
+    stored = cache.vectors(workspace_id, keys.values()) if use_cache else {}
+    return [text for text, key in keys.items() if key not in stored]
+
+
 def embed_passages(
     workspace_id: UUID,
     spec: str,

@@ -33,6 +33,7 @@ from backend.queries import corpora
 from backend.search import providers
 from backend.search.types import IndexRef, SearchScope
 from backend.services import pump, question_sets, scopes, slices
+from backend.services.scopes import ResolvedScope
 from backend.version import CODE_VERSION
 
 MAX_TOP_K = 1000
@@ -60,11 +61,21 @@ class Request:
     wait_for_index: bool = False
 
 
-def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluation:
-    """Submit: everything is checked, frozen and written in one transaction; the doorbell is rung on commit.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A request with what it names: the questions, where to search, how."""
 
-    The time it takes does not grow with the number of questions. Raises TouchstoneError for what cannot be run.
-    """
+    scoped: ResolvedScope
+    version: QuestionSetVersion
+    configs: tuple[RetrievalConfig, ...]
+
+    def config_fingerprint(self, config: RetrievalConfig) -> str:
+        """Over the canonical configuration and the settings of the Indexes it reads (which ones is no part)."""
+        return _config_fingerprint(config, self.scoped.scope.indexes_for(config.index))
+
+
+def resolve(workspace: Workspace, request: Request) -> Resolved:
+    """Raises TouchstoneError for what cannot be run. Writes nothing, but a set file is read into its set."""
     if request.evaluate_answers:
         raise TouchstoneError(
             ErrorCode.PROVIDER_NOT_CONFIGURED,
@@ -90,6 +101,16 @@ def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluatio
     )
     for config in retrievals:
         _check_reranker(config)
+    return Resolved(scoped=scoped, version=version, configs=tuple(retrievals))
+
+
+def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluation:
+    """Submit: everything is checked, frozen and written in one transaction; the doorbell is rung on commit.
+
+    The time it takes does not grow with the number of questions. Raises TouchstoneError for what cannot be run.
+    """
+    resolved = resolve(workspace, request)
+    scoped, version, base = resolved.scoped, resolved.version, resolved.scoped.knowledge_base
     measured = measured_by(request, version)
     evaluation = Evaluation(
         workspace=workspace,
@@ -122,7 +143,7 @@ def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluatio
             name=config.name,
             mode=config.mode,
             config=config.stored(),
-            config_fingerprint=_config_fingerprint(config, scoped.scope.indexes_for(config.index)),
+            config_fingerprint=resolved.config_fingerprint(config),
             set_hash=version.content_hash,
             code_version=CODE_VERSION,
             metric_definitions=METRIC_DEFINITIONS_VERSION,
@@ -132,7 +153,7 @@ def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluatio
             primary_metric=str(measured.primary),
             label=request.label,
         )
-        for ordinal, config in enumerate(retrievals)
+        for ordinal, config in enumerate(resolved.configs)
     ]
     with transaction.atomic():
         evaluation.save(force_insert=True)
@@ -188,7 +209,6 @@ def _check_reranker(config: RetrievalConfig) -> None:
 
 
 def _config_fingerprint(config: RetrievalConfig, indexes: Sequence[IndexRef]) -> str:
-    """Over the canonical configuration and the settings of the Indexes it reads (which ones they are is no part)."""
     canonical = {name: value for name, value in config.canonical().items() if name != "index"}
     return fingerprint([canonical, sorted((dict(index.settings) for index in indexes), key=fingerprint)])
 

@@ -1,7 +1,7 @@
 """What the stand-in is told to do, and what it remembers."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -33,7 +33,8 @@ class Script:
     `status` with `fault="status"` (a `status` alone implies it); `retry_after` is the header's text, `body` replaces
     the provider's usual error body. `die_after=N`: N calls are answered, then every connection is reset.
     `order`: `overlap` scores by words in common (the same text always gets the same score), `reverse` scores each
-    later passage higher than all before it. `key`: another bearer token gets a 401.
+    later passage higher than all before it. `key`: another bearer token gets a 401. `strikes`: what is other for calls
+    whose query, or one of whose texts, ends in a word.
     """
 
     latency_seconds: float = 0.0
@@ -49,6 +50,18 @@ class Script:
     dimensions: int = 64
     key: str | None = None
     chat_reply: str = "It is in the first passage."
+    strikes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of_call(self, body: Any) -> "Script":
+        """The script as it is for a call with this body."""
+        if not self.strikes or not isinstance(body, dict):
+            return self
+        given = body.get("query") or body.get("input") or body.get("texts") or ""
+        for text in given if isinstance(given, list) else [given]:
+            word = str(text).rpartition(" ")[2]
+            if word in self.strikes:
+                return replace(self, **self.strikes[word])
+        return self
 
     def fault_of(self, number: int) -> Fault | None:
         """The fault that strikes the call with this number, counted from 0."""

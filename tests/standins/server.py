@@ -212,6 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
 
         try:
             body = self._body()
+            script = script.of_call(body)
             if script.latency_seconds:
                 standin.ending.wait(script.latency_seconds)
             fault = script.fault_of(number)

@@ -1,5 +1,7 @@
 """Limits as data, and the interval that keeps every window of a minute below them."""
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +16,8 @@ def settings(**env: str) -> ProviderSettings:
     return ProviderSettings.from_env({"CO_API_KEY": "k", "OPENAI_API_KEY": "o", **env})
 
 
-def limit_of(spec: str, *, embedder: bool = False, **env: str) -> int | None:
-    told = settings(**env)
+def limit_of(spec: str, env: Mapping[str, str] | None = None, *, embedder: bool = False) -> int | None:
+    told = settings(**(env or {}))
     if embedder:
         rate = rates.of_embedder(registry.describe_embedder(spec, told), told)
     else:
@@ -26,29 +28,29 @@ def limit_of(spec: str, *, embedder: bool = False, **env: str) -> int | None:
 def test_cohere_has_the_limits_of_a_production_key_unless_told() -> None:
     assert limit_of("cohere:rerank-v4.0-pro") == 1000
     assert limit_of("cohere:embed-v4.0", embedder=True) == 2000
-    assert limit_of("cohere:rerank-v4.0-pro", TOUCHSTONE_RATE_COHERE_RERANK="10") == 10
+    assert limit_of("cohere:rerank-v4.0-pro", {"TOUCHSTONE_RATE_COHERE_RERANK": "10"}) == 10
 
 
 def test_one_model_may_have_a_limit_of_its_own() -> None:
     env = {"TOUCHSTONE_RATE_COHERE_RERANK": "10", "TOUCHSTONE_RATE_COHERE_RERANK_RERANK_V4_0_PRO": "50"}
-    assert limit_of("cohere:rerank-v4.0-pro", **env) == 50
-    assert limit_of("cohere:rerank-v3.5", **env) == 10
+    assert limit_of("cohere:rerank-v4.0-pro", env) == 50
+    assert limit_of("cohere:rerank-v3.5", env) == 10
 
 
 def test_servers_of_ones_own_have_none_unless_told() -> None:
     near = {"TOUCHSTONE_RERANK_NEAR_URL": "http://localhost:1"}
-    assert limit_of("http:near", **near) is None
-    assert limit_of("http:near", **near, TOUCHSTONE_RATE_HTTP_NEAR="120") == 120
+    assert limit_of("http:near", near) is None
+    assert limit_of("http:near", {**near, "TOUCHSTONE_RATE_HTTP_NEAR": "120"}) == 120
     assert limit_of("local") is None
     assert limit_of("local", embedder=True) is None
     assert limit_of("openai:text-embedding-3-small", embedder=True) is None
-    assert limit_of("openai:m", embedder=True, TOUCHSTONE_RATE_OPENAI_EMBED="500") == 500
+    assert limit_of("openai:m", {"TOUCHSTONE_RATE_OPENAI_EMBED": "500"}, embedder=True) == 500
 
 
 def test_zero_lifts_a_limit_and_anything_else_that_is_no_number_is_refused() -> None:
-    assert limit_of("cohere:m", TOUCHSTONE_RATE_COHERE_RERANK="0") is None
+    assert limit_of("cohere:m", {"TOUCHSTONE_RATE_COHERE_RERANK": "0"}) is None
     with pytest.raises(ProviderError, match="TOUCHSTONE_RATE_COHERE_RERANK must be a whole number"):
-        limit_of("cohere:m", TOUCHSTONE_RATE_COHERE_RERANK="fast")
+        limit_of("cohere:m", {"TOUCHSTONE_RATE_COHERE_RERANK": "fast"})
 
 
 def test_models_share_a_bucket_by_key_and_address() -> None:
