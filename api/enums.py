@@ -1,5 +1,6 @@
 """The words that fields choose from, each list once: the schema names them (SPECTACULAR_SETTINGS)."""
 
+from backend.core.diagnosis import Cause
 from backend.core.states import DocumentState, EvaluationState, IngestionState, RunKind, RunState
 from backend.core.types import Level, Outcome
 from backend.models import SourceKind
@@ -14,3 +15,4 @@ BASE_STATES = [one.value for one in BaseState]
 SOURCE_KINDS = [one.value for one in SourceKind]
 LEVELS = [one.value for one in Level]
 OUTCOMES = [one.value for one in Outcome]
+CAUSES = [one.value for one in Cause]

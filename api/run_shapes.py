@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from api.enums import EVALUATION_STATES, LEVELS, OUTCOMES, RUN_KINDS, RUN_STATES
+from api.enums import CAUSES, EVALUATION_STATES, LEVELS, OUTCOMES, RUN_KINDS, RUN_STATES
 
 
 class SetRefSerializer(serializers.Serializer[Any]):
@@ -159,8 +159,18 @@ class PlaceSerializer(serializers.Serializer[Any]):
     stages = serializers.DictField(child=StageSerializer())
 
 
+class LossSerializer(serializers.Serializer[Any]):
+    """An expectation that was missed. `ranks`: the best at the run's level by stage, `final` included."""
+
+    expectation = serializers.IntegerField()
+    cause = serializers.ChoiceField(choices=CAUSES)
+    ranks = serializers.DictField(child=serializers.IntegerField())
+    wrong_passage = serializers.BooleanField()
+
+
 class ResultSerializer(serializers.Serializer[Any]):
-    """One question of one run. `found` is derived at `k`; null where the question has no figure."""
+    """One question of one run. `found` is derived at `k`; null where the question has no figure. `cause`: where a
+    missed question was lost (docs/diagnosis.md); `wrong_passage`: its document came within k."""
 
     ordinal = serializers.IntegerField()
     key = serializers.CharField()
@@ -182,3 +192,7 @@ class ResultSerializer(serializers.Serializer[Any]):
     timings_ms = serializers.DictField(child=serializers.FloatField())
     epoch = serializers.IntegerField()
     units = serializers.DictField(child=serializers.FloatField())
+    must_pass = serializers.BooleanField()
+    cause = serializers.CharField(allow_blank=True)
+    wrong_passage = serializers.BooleanField()
+    losses = LossSerializer(many=True)

@@ -19,7 +19,7 @@ from backend.models import Scope
 from backend.queries import results
 from backend.queries import runs as queries
 from backend.queries.lookups import as_uuid
-from backend.services import runs
+from backend.services import run_results, runs
 from backend.services.diagnoses import IMPORTED
 
 _ID = path("run_id", "The run's id.")
@@ -105,12 +105,13 @@ class RunResultsView(Endpoint):
         summary="What became of each question",
         description=(
             "`found` and `missed` are derived at `k`. A missed question tells what was found instead; the first "
-            "relevant passage, however deep, shows its rank in each stage: where it was lost."
+            "relevant passage, however deep, shows its rank in each stage, and `cause` says where it was lost."
         ),
         parameters=[
             _ID,
             query("outcome", "Only these.", enum=[one.value for one in results.Shown]),
             query("tag", "Only questions with this tag."),
+            query("must_pass", "Only questions marked so.", type=bool),
             query("k", "At which rank found and missed part. Default: the run's top_k.", type=int),
             query("order", "How to sort; `-` for descending.", enum=list(results.ORDERS)),
             *PAGING,
@@ -126,10 +127,11 @@ class RunResultsView(Endpoint):
             k=k,
             outcome=results.outcome_of(request.query_params.get("outcome", "")),
             tag=request.query_params.get("tag", ""),
+            must_pass=read_flag(request, "must_pass"),
         )
         return self.page(
             found,
-            lambda rows: ResultSerializer(results.shown(run, rows, k=k), many=True).data,
+            lambda rows: ResultSerializer(run_results.shown(run, rows, k=k), many=True).data,
             order=results.order_of(request.query_params.get("order", "")),
         )
 

@@ -2,10 +2,21 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from backend.core.judging import JudgedList
 from backend.core.metric_keys import MetricKey, compute
 from backend.core.metrics import discount, gains
+
+FORMULAS: Final[dict[str, str]] = {
+    "hit": "1 if a relevant expectation is met in the first k ranks",
+    "recall": "relevant expectations met in the first k / R",
+    "precision": "relevant ranks up to k / k",
+    "mrr": "1 / rank of the first relevant result within k",
+    "map": "sum over ranks that meet a new relevant expectation of (how many so far) / rank, / R",
+    "ndcg": "sum of gain x 1 / log2(rank + 1) over the first k / the same sum for the best possible order",
+    "judged": "judged results in the first k / results in the first k",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,7 +70,8 @@ class RetrievalConfig:
 
     @property
     def legs(self) -> tuple[str, ...]:
-        return LEGS_OF[self.base]
+        # An imported ranking has none that we know of.
+        return LEGS_OF.get(self.base, ())
 
     @property
     def needs_vector(self) -> bool:

@@ -58,7 +58,11 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRow:
     """One question of one run. `found` is derived at `k`, None where the question has no figure (an error, or nothing
-    to find). `question` None: the set was deleted, the history keeps numbers only."""
+    to find). `question` None: the set was deleted, the history keeps numbers only.
+
+    `cause`, `wrong_passage` and `losses` (of the expectations that were missed) say where it was lost; they take the
+    corpus to tell, and are filled in by services/run_results.py.
+    """
 
     ordinal: int
     key: str
@@ -80,6 +84,10 @@ class ResultRow:
     timings_ms: Mapping[str, float]
     epoch: int = 1
     units: Mapping[str, float] = field(default_factory=dict)
+    must_pass: bool = False
+    cause: str = ""
+    wrong_passage: bool = False
+    losses: Sequence[Mapping[str, Any]] = ()
 
 
 def check_k(run: Run, k: int | None) -> int:
@@ -92,7 +100,9 @@ def check_k(run: Run, k: int | None) -> int:
     return k
 
 
-def of(run: Run, *, k: int, outcome: Shown | None = None, tag: str = "") -> QuerySet[Result]:
+def of(
+    run: Run, *, k: int, outcome: Shown | None = None, tag: str = "", must_pass: bool = False
+) -> QuerySet[Result]:
     """A run's results in question order, annotated with `rank_or_never`, `latency_ms` and `has_relevant`."""
     version_id = run.evaluation.question_set_version_id
     rows = Result.objects.filter(run=run).annotate(
@@ -123,6 +133,8 @@ def of(run: Run, *, k: int, outcome: Shown | None = None, tag: str = "") -> Quer
         rows = rows.filter(
             ordinal__in=Question.objects.filter(version=version_id, tags__contains=[tag]).values("ordinal")
         )
+    if must_pass:
+        rows = rows.filter(ordinal__in=Question.objects.filter(version=version_id, must_pass=True).values("ordinal"))
     return rows.order_by("ordinal")
 
 
@@ -167,6 +179,7 @@ def _row(result: Any, question: Question | None, *, ks: Sequence[int], k: int) -
         timings_ms=result.timings,
         epoch=result.epoch,
         units=result.units,
+        must_pass=question is not None and question.must_pass,
     )
 
 

@@ -42,8 +42,10 @@ class _Judged:
 
 def of(run: Run) -> list[Advice]:
     """At most five, the strongest first; none before the run has ended. Reads the run's rankings: about a second for
-    2,000 questions, so for a page of its own rather than for lists."""
-    return advise(figures(run)) if run.metrics else []
+    2,000 questions, so for a page of its own rather than for lists. Of an imported run only what is said of the set:
+    the rest speaks of settings that its engine does not have."""
+    told = advise(figures(run)) if run.metrics else []
+    return [one for one in told if run.mode != diagnoses.IMPORTED or one.id == "few_questions"]
 
 
 def figures(run: Run) -> Figures:
