@@ -64,12 +64,15 @@ def _trim(table: str) -> int:
 
 
 def _drop_retired() -> int:
-    """Indexes that were replaced a while ago and that no open evaluation reads."""
+    """Indexes whose successor has been live for a while, and that no open evaluation reads."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT id FROM backend_index
-            WHERE state = 'retired' AND COALESCE(ready_at, created_at) < now() - make_interval(days => %s)
+            SELECT i.id FROM backend_index i
+            JOIN backend_knowledgebase b ON b.id = i.knowledge_base_id
+            LEFT JOIN backend_index l ON l.id = b.live_index_id
+            WHERE i.state = 'retired'
+              AND COALESCE(l.ready_at, i.ready_at, i.created_at) < now() - make_interval(days => %s)
             """,
             [RETIRED_DAYS],
         )
