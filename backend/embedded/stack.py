@@ -320,7 +320,10 @@ def run_once(line: str, *, environment: Mapping[str, str], folder: Path, log: Pa
 def _release(line: str, *, environment: Mapping[str, str], project: Path, home: Path) -> None:
     log = home / "logs" / f"{RELEASE}.log"
     if run_once(line, environment=environment, folder=project, log=log) != 0:
-        raise EmbeddedError(f"`{line}` failed; the end of {log}:\n{tail(log)}")
+        said = tail(log)
+        # The usual cause: the code was updated, and the packages were not.
+        advice = "\nThe code may be newer than the packages: run `make setup`." if "ModuleNotFoundError" in said else ""
+        raise EmbeddedError(f"`{line}` failed; the end of {log}:\n{said}{advice}")
 
 
 def _wait_for_page(stack: Stack, *, host: str, port: int) -> None:
