@@ -1,0 +1,141 @@
+"""A second workspace sees nothing of the first, at any address there is: those of later addresses too."""
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.urls import URLPattern
+from rest_framework.test import APIClient
+
+from api import urls
+from backend.models import Document, Ingestion, Run, Source
+from tests.api.conftest import API, World, make_world
+
+pytestmark = pytest.mark.django_db
+METHODS = ("get", "post", "patch", "delete")
+_PART = re.compile(r"<(?:\w+:)?(\w+)>")
+
+
+@pytest.fixture
+def theirs(world: World) -> World:
+    return make_world("theirs")
+
+
+def ids_of(world: World) -> dict[str, str]:
+    """What stands for each part of an address, all of it this workspace's."""
+    evaluation = world.evaluate().json()
+    base = world.base.knowledge_base
+    index = base.live_index
+    assert index is not None
+    ingestion = Ingestion.objects.create(workspace=world.workspace, knowledge_base=base, index=index)
+    return {
+        "base_id": str(base.id),
+        "source_id": str(Source.objects.filter(knowledge_base=base)[0].id),
+        "document_id": str(Document.objects.filter(knowledge_base=base)[0].id),
+        "ingestion_id": str(ingestion.id),
+        "set_id": world.set_id,
+        "question_key": "q1",
+        "number": "1",
+        "evaluation_id": evaluation["id"],
+        "run_id": str(Run.objects.filter(workspace=world.workspace)[0].id),
+        "question": "q1",
+    }
+
+
+def with_ids() -> list[str]:
+    return [str(one.pattern) for one in urls.api if isinstance(one, URLPattern) and _PART.search(str(one.pattern))]
+
+
+def filled(route: str, ids: dict[str, str]) -> str:
+    unknown = set(_PART.findall(route)) - set(ids)
+    assert not unknown, f"say in ids_of what stands for {unknown} in {route}"
+    return f"{API}/" + _PART.sub(lambda match: ids[match[1]], route)
+
+
+def body_for(path: str, world: World) -> dict[str, Any]:
+    """One that the address would take from its own workspace, where that is easily said."""
+    if path.endswith("/preflight"):
+        return {"scope": world.scope}
+    if path.endswith(("/questions", "/versions")):
+        return {"questions": [{"question": "x", "expected": ["a.md"]}]}
+    if path.endswith("/sources"):
+        return {"name": "area"}
+    return {}
+
+
+def test_every_address_with_an_id_is_not_found_for_a_stranger(world: World, theirs: World) -> None:
+    ours = ids_of(world)
+    for route in with_ids():
+        path = filled(route, ours)
+        allowed = 0
+        for method in METHODS:
+            answer = getattr(theirs.client, method)(path, body_for(path, theirs) if method != "get" else None)
+            if answer.status_code == 405:
+                continue
+            allowed += 1
+            if answer.status_code == 415:  # it takes files: send one
+                answer = theirs.client.post(path, {"file": []}, format="multipart")
+            assert answer.status_code == 404, (method, path, answer.status_code)
+        assert allowed, path
+
+
+def test_what_lies_in_a_base_or_set_is_not_found_through_another(world: World, theirs: World) -> None:
+    """The outer id is the stranger's own, the inner one is not."""
+    ours = ids_of(world)
+    own = ids_of(theirs)
+    for route in with_ids():
+        parts = _PART.findall(route)
+        inner = parts[-1]
+        if len(parts) < 2 or inner in {"number", "question_key", "question"}:
+            continue
+        path = filled(route, {**own, inner: ours[inner]})
+        assert theirs.client.get(path).status_code in {404, 405}, path
+        assert theirs.client.delete(path).status_code in {404, 405}, path
+        assert theirs.client.post(path, {}).status_code in {404, 405}, path
+
+
+def test_ids_in_bodies_and_filters_are_not_found_either(world: World, theirs: World) -> None:
+    ours, own = ids_of(world), ids_of(theirs)
+    foreign: list[dict[str, Any]] = [
+        {"knowledge_base": ours["base_id"]},
+        {"workspace": str(world.workspace.id)},
+        {"documents": [ours["document_id"]]},
+        {"documents": [own["document_id"], ours["document_id"]]},
+    ]
+    for scope in foreign:
+        for path, body in (
+            ("search", {"query": "leave", "mode": "keyword"}),
+            ("evaluations", {"question_set": own["set_id"], "modes": ["keyword"]}),
+            (f"question-sets/{own['set_id']}/preflight", {}),
+        ):
+            answer = theirs.client.post(f"{API}/{path}", {**body, "scope": scope})
+            assert answer.status_code == 404, (path, scope, answer.status_code)
+    answer = theirs.client.post(f"{API}/evaluations", {"question_set": ours["set_id"], "scope": theirs.scope})
+    assert answer.status_code == 404
+    configuration = {"mode": "keyword", "index": str(world.base.knowledge_base.live_index_id)}
+    body = {"question_set": own["set_id"], "scope": theirs.scope, "configurations": [configuration]}
+    assert theirs.client.post(f"{API}/evaluations", body).status_code == 404
+    for baseline, candidate in ((ours["run_id"], own["run_id"]), (own["run_id"], ours["run_id"])):
+        answer = theirs.client.post(f"{API}/comparisons", {"baseline": baseline, "candidates": [candidate]})
+        assert answer.status_code == 404
+
+
+def test_lists_hold_nothing_of_another_workspace(world: World, theirs: World) -> None:
+    ours = ids_of(world)
+    for path in ("knowledge-bases", "question-sets", "evaluations", "runs"):
+        text = theirs.client.get(f"{API}/{path}").content.decode()
+        assert not any(value in text for name, value in ours.items() if name.endswith("_id")), path
+    for name, value in (("knowledge_base", ours["base_id"]), ("question_set", ours["set_id"])):
+        answer = theirs.client.get(f"{API}/runs", {name: value})
+        assert answer.status_code == 404 or answer.json()["results"] == []
+
+
+def test_a_foreign_id_is_told_like_one_that_never_was(world: World, theirs: World) -> None:
+    ours = ids_of(world)
+    theirs_client: APIClient = theirs.client
+    for route, name in (("knowledge-bases", "base_id"), ("runs", "run_id"), ("evaluations", "evaluation_id")):
+        told = theirs_client.get(f"{API}/{route}/{ours[name]}").json()
+        never = str(uuid4())
+        other = theirs_client.get(f"{API}/{route}/{never}").json()
+        assert told["detail"].replace(ours[name], never) == other["detail"]
