@@ -53,6 +53,12 @@ class PairedSerializer(serializers.Serializer[Any]):
     n_losses = serializers.IntegerField()
 
 
+class TagDeltaSerializer(PairedSerializer):
+    """The primary metric over the questions of one tag; the verdict is the whole set's."""
+
+    tag = serializers.CharField()
+
+
 class DeltaSerializer(serializers.Serializer[Any]):
     """One question. `question` is null where the set was deleted."""
 
@@ -84,6 +90,7 @@ class CandidateSerializer(serializers.Serializer[Any]):
     n_needed = serializers.IntegerField(allow_null=True)
     primary = PairedSerializer(allow_null=True)
     others = PairedSerializer(many=True)
+    by_tag = TagDeltaSerializer(many=True)
     transitions = TransitionsSerializer(allow_null=True)
     deltas = DeltaSerializer(many=True)
     warnings = serializers.ListField(child=serializers.CharField())
@@ -145,10 +152,11 @@ def _shown(compared: Compared) -> dict[str, Any]:
                 **asdict(candidate.decision),
                 "primary": None if candidate.primary is None else asdict(candidate.primary),
                 "others": [asdict(other) for other in candidate.others],
+                "by_tag": [{"tag": one.tag, **asdict(one.paired)} for one in tags],
                 "transitions": None if candidate.transitions is None else asdict(candidate.transitions),
                 "deltas": [{**asdict(one), "question": compared.texts.get(one.key)} for one in candidate.deltas],
                 "warnings": candidate.warnings,
             }
-            for row, candidate in zip(rows[1:], told.candidates, strict=True)
+            for row, candidate, tags in zip(rows[1:], told.candidates, compared.by_tag, strict=True)
         ],
     }

@@ -11,9 +11,8 @@ from rest_framework.request import Request
 
 from api.base import Endpoint
 from api.schema import path, problems, query
-from backend.queries import exports
-from backend.queries import runs as queries
 from backend.queries.exports import Format
+from backend.services import exporting
 
 
 class RunExportView(Endpoint):
@@ -26,11 +25,13 @@ class RunExportView(Endpoint):
         summary="Export a run",
         description=(
             "`json`: the record with all results. `jsonl`: a result a line. `csv`: for a spreadsheet. `trec_run` and "
-            "`trec_qrels`: for trec_eval and its kin, with strictly falling scores."
+            "`trec_qrels`: for trec_eval and its kin, with strictly falling scores. `junit`: a test case a "
+            "question. `markdown`: fits a comment. `html`: a page with plots that needs nothing else."
         ),
         parameters=[
             path("run_id", "The run's id."),
             query("format", "Which form. Default: json.", enum=[form.value for form in Format]),
+            query("baseline", "A run to compare with, in junit, markdown and html.", type=OpenApiTypes.UUID),
         ],
         responses={
             (200, "application/json"): OpenApiResponse(response=OpenApiTypes.OBJECT, description="The file."),
@@ -42,8 +43,13 @@ class RunExportView(Endpoint):
         tags=["runs"],
     )
     def get(self, request: Request, run_id: str) -> HttpResponseBase:
-        run = queries.get_run(self.workspace, run_id)
-        made = exports.export(run, form=request.query_params.get("format") or Format.JSON)
+        params = request.query_params
+        made = exporting.export(
+            self.workspace,
+            run_id,
+            form=params.get("format") or Format.JSON,
+            baseline=params.get("baseline", ""),
+        )
         return StreamingHttpResponse(
             (piece.encode() for piece in made.text),
             content_type=made.media_type,

@@ -131,7 +131,7 @@ class RunResultsView(Endpoint):
         )
         return self.page(
             found,
-            lambda rows: ResultSerializer(run_results.shown(run, rows, k=k), many=True).data,
+            lambda rows: ResultSerializer(run_results.shown(run, rows, k), many=True).data,
             order=results.order_of(request.query_params.get("order", "")),
         )
 

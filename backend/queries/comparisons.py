@@ -1,13 +1,13 @@
 """Runs compared question by question, from their stored judged lists: no search."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
 
 from backend.core import comparison, metric_keys
-from backend.core.comparison import Comparison, Side
+from backend.core.comparison import Candidate, Comparison, Paired, Side
 from backend.core.comparison.verdicts import DEFAULT_MARGIN
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.judging import JudgedList
@@ -20,17 +20,27 @@ from backend.queries.runs import RunRow
 # Fixed, so that the same runs give the same verdict.
 SEED = 20_240_101
 MOST_CANDIDATES = 20
+MOST_TAGS = 100
 _BATCH = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagDelta:
+    """The primary metric over the questions of one tag: delta and interval, no verdict (that is the whole set's)."""
+
+    tag: str
+    paired: Paired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """The comparison, the runs it is about in its order (the baseline first), and the questions' texts by key: of
-    those whose set is still there."""
+    those whose set is still there. `by_tag`: for each candidate, the first hundred tags by name."""
 
     comparison: Comparison
     runs: tuple[RunRow, ...]
     texts: Mapping[str, str]
+    by_tag: tuple[tuple[TagDelta, ...], ...] = ()
 
 
 def compare(
@@ -61,20 +71,38 @@ def compare(
             if known is not None or key not in eligible:
                 eligible[key] = known is not False
     sides = [_side(run, one) for run, one in zip(runs, read, strict=True)]
+    asked = [key for key, is_eligible in eligible.items() if is_eligible]
+    made = comparison.compare(sides[0], sides[1:], primary=primary, eligible=asked, seed=SEED, margin=margin)
+    texts: dict[str, str] = {}
+    tags: dict[str, set[str]] = {}
+    version_id = runs[0].evaluation.question_set_version_id
+    for key, text, names in Question.objects.filter(version=version_id).values_list("key", "text", "tags"):
+        texts[key] = text
+        for name in names:
+            tags.setdefault(name, set()).add(key)
     return Compared(
-        comparison=comparison.compare(
-            sides[0],
-            sides[1:],
-            primary=primary,
-            eligible=[key for key, is_eligible in eligible.items() if is_eligible],
-            seed=SEED,
-            margin=margin,
-        ),
+        comparison=made,
         runs=tuple(run_queries.row(run) for run in runs),
-        texts=dict(
-            Question.objects.filter(version=runs[0].evaluation.question_set_version_id).values_list("key", "text")
-        ),
+        texts=texts,
+        by_tag=tuple(_by_tag(one, tags, primary=primary, eligible=asked) for one in made.candidates),
     )
+
+
+def _by_tag(
+    candidate: Candidate, tags: Mapping[str, Collection[str]], *, primary: MetricKey, eligible: Collection[str]
+) -> tuple[TagDelta, ...]:
+    if candidate.primary is None:
+        return ()
+    deltas = {delta.key: delta for delta in candidate.deltas}
+    found = []
+    for tag in sorted(tags)[:MOST_TAGS]:
+        keys = [key for key in eligible if key in tags[tag]]
+        if keys:
+            paired = comparison.pair(
+                [deltas[key] for key in keys if key in deltas], metric=primary, n_eligible=len(keys), seed=SEED
+            )
+            found.append(TagDelta(tag=tag, paired=paired))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

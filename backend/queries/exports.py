@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
-from backend.core import question_sets
+from backend.core import formulas, question_sets
 from backend.core.errors import ConflictError, ErrorCode, Fault, ValidationError
 from backend.core.judging import JudgedList
 from backend.core.types import GOOD_OUTCOMES, Level, ParsedSet
@@ -27,6 +27,9 @@ class Format(StrEnum):
     JSONL = "jsonl"
     TREC_RUN = "trec_run"
     TREC_QRELS = "trec_qrels"
+    JUNIT = "junit"
+    MARKDOWN = "markdown"
+    HTML = "html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,83 +50,99 @@ _MEDIA: dict[Format, tuple[str, str]] = {
 }
 
 
-def export(run: Run, *, form: str) -> Export:
-    """Raises ValidationError for an unknown form, and for a set that qrels cannot hold; ConflictError for a run that
-    has not ended, or whose set is gone where the form needs it."""
-    if form not in set(Format):
-        message = f"format is one of {', '.join(Format)}, not {form!r}."
+Shown = Callable[[Run, Sequence[Any], int], list[results.ResultRow]]
+
+
+def form_of(text: str) -> Format:
+    """Raises ValidationError for a form that is none."""
+    if text not in set(Format):
+        message = f"format is one of {', '.join(Format)}, not {text!r}."
         raise ValidationError(
             message, field="format", faults=[Fault(code=ErrorCode.VALIDATION, message=message, field="format")]
         )
+    return Format(text)
+
+
+def check_ended(run: Run) -> None:
+    """Raises ConflictError for a run that has not ended."""
     if not run_queries.is_final(run):
         raise ConflictError("This run has not ended: wait for its results.")
-    media_type, suffix = _MEDIA[Format(form)]
-    writers: dict[Format, Callable[[Run], Iterable[str]]] = {
+
+
+def export(run: Run, *, form: Format, shown: Shown) -> Export:
+    """A data form (the reports are made in services/exporting.py). `shown` makes rows of a page's results.
+
+    Raises ValidationError for a set that qrels cannot hold; ConflictError for a run that has not ended, or whose set
+    is gone where the form needs it.
+    """
+    check_ended(run)
+    media_type, suffix = _MEDIA[form]
+    writers: dict[Format, Callable[[Run, Shown], Iterable[str]]] = {
         Format.JSON: _json,
         Format.CSV: _csv,
         Format.JSONL: _jsonl,
         Format.TREC_RUN: _trec_run,
         Format.TREC_QRELS: _qrels,
     }
-    return Export(text=writers[Format(form)](run), media_type=media_type, filename=f"run-{run.id}.{suffix}")
+    return Export(text=writers[form](run, shown), media_type=media_type, filename=f"run-{run.id}.{suffix}")
 
 
-def _rows(run: Run) -> Iterator[results.ResultRow]:
-    """In question order, read in batches."""
+def rows(run: Run, *, k: int, shown: Shown) -> Iterator[results.ResultRow]:
+    """All results in question order, read in batches."""
     last = -1
     while True:
-        batch = list(results.of(run, k=run.top_k).filter(ordinal__gt=last)[:_BATCH])
+        batch = list(results.of(run, k=k).filter(ordinal__gt=last)[:_BATCH])
         if not batch:
             return
-        yield from results.shown(run, batch, k=run.top_k)
+        yield from shown(run, batch, k)
         last = batch[-1].ordinal
 
 
-def _json(run: Run) -> Iterator[str]:
+def _json(run: Run, shown: Shown) -> Iterator[str]:
     """The run's record with its `results`."""
     record = json.dumps(asdict(run_queries.row(run)), cls=DjangoJSONEncoder, ensure_ascii=False)
     yield f'{record[:-1]}, "results": ['
     between = "\n"
-    for row in _rows(run):
+    for row in rows(run, k=run.top_k, shown=shown):
         yield between + _line(asdict(row))
         between = ",\n"
     yield "\n]}\n"
 
 
-def _jsonl(run: Run) -> Iterator[str]:
+def _jsonl(run: Run, shown: Shown) -> Iterator[str]:
     """A result a line."""
-    for row in _rows(run):
+    for row in rows(run, k=run.top_k, shown=shown):
         yield f"{_line(asdict(row))}\n"
 
 
 _COLUMNS = (
     "number", "key", "question", "outcome", "found", "first_rank", "found_path", "top_path", "latency_ms", "code",
-    "reason",
+    "reason", "cause", "tags", "must_pass",
 )  # fmt: skip
 
 
-def _csv(run: Run) -> Iterator[str]:
+def _csv(run: Run, shown: Shown) -> Iterator[str]:
     """A question a row, for a spreadsheet: a cell that would be taken for a formula is quoted."""
     yield _csv_line(_COLUMNS)
-    for row in _rows(run):
+    for row in rows(run, k=run.top_k, shown=shown):
         relevant = row.first_relevant.path if row.first_relevant else ""
         top = row.found_instead[0].path if row.found_instead else relevant if row.first_rank == 1 else ""
         values = [
             row.ordinal + 1, row.key, row.question, row.outcome, row.found, row.first_rank, relevant, top,
-            row.latency_ms, row.code, row.reason,
+            row.latency_ms, row.code, row.reason, row.cause, "|".join(row.tags), row.must_pass,
         ]  # fmt: skip
         yield _csv_line(["" if value is None else _harmless(value) for value in values])
 
 
-def _trec_run(run: Run) -> Iterator[str]:
+def _trec_run(run: Run, _: Shown) -> Iterator[str]:
     """The judged ranks, with scores that fall by one, so that no tie is left to the reader.
 
     At document level a document is named by its path (with its source where several have one of that path), at
     passage level a passage by its id. Questions that ended in an error are left out, as they are of the means.
     """
     repeated = _repeated_paths(run)
-    rows = Result.objects.filter(run=run, outcome__in=list(GOOD_OUTCOMES)).order_by("ordinal")
-    for result in rows.iterator(chunk_size=_BATCH):
+    good = Result.objects.filter(run=run, outcome__in=list(GOOD_OUTCOMES)).order_by("ordinal")
+    for result in good.iterator(chunk_size=_BATCH):
         if result.judged is None or not result.ranking:
             continue
         names = {item["d"]: _document_name(item, with_source=item["p"] in repeated) for item in result.ranking}
@@ -133,7 +152,7 @@ def _trec_run(run: Run) -> Iterator[str]:
             yield f"{_token(result.question_key)} Q0 {name} {rank} {len(ranks) - rank + 1} {_token(run.name)}\n"
 
 
-def _qrels(run: Run) -> list[str]:
+def _qrels(run: Run, _: Shown) -> list[str]:
     """What is expected, as relevance judgements of the documents that the run file names.
 
     Where the run file names something else, trec_eval would find nothing and say 0: that is refused.
@@ -200,4 +219,4 @@ def _csv_line(values: Sequence[object]) -> str:
 
 
 def _harmless(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t"} else value
+    return formulas.disarm(value) if isinstance(value, str) else value

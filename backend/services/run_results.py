@@ -11,7 +11,7 @@ from backend.queries.results import ResultRow
 from backend.services import diagnoses
 
 
-def shown(run: Run, rows: Sequence[Any], *, k: int) -> list[ResultRow]:
+def shown(run: Run, rows: Sequence[Any], k: int) -> list[ResultRow]:
     """Rows of `results.of`; a few queries for all of them together."""
     told = results.shown(run, rows, k=k)
     ordinals = [row.ordinal for row in told if row.found is not None]

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 import pytrec_eval
+from django.core.files.uploadedfile import SimpleUploadedFile
+from junitparser import JUnitXml
 from rest_framework.test import APIClient
 
+from backend.core import question_sets
 from backend.core.types import Level
 from backend.models import Evaluation, Result, Run, Scope
 from tests import engine
@@ -52,6 +55,8 @@ def test_a_comparison_pairs_the_questions_that_can_be_scored(world: World, runs:
     assert one["deltas"][0]["question"] == "How long is the leave?"
     assert one["transitions"]["n_down"] == one["primary"]["n_losses"]
     assert {other["metric"] for other in one["others"]} == set(runs[0].metrics) - {"mrr@10"}
+    assert [(tag["tag"], tag["n"]) for tag in one["by_tag"]] == [("leave", 1), ("money", 1)]
+    assert one["by_tag"][0]["mean_delta"] == one["deltas"][0]["delta"]
 
 
 def test_two_runs_of_one_configuration_have_no_difference(world: World, runs: list[Run]) -> None:
@@ -158,6 +163,48 @@ def test_each_form_holds_every_question(world: World, runs: list[Run]) -> None:
     ranks = [line["first_rank"] for line in lines]
     assert [row["first_rank"] for row in rows] == ["" if rank is None else str(rank) for rank in ranks]
     assert rows[0]["found_path"] == "policies/leave.md"
+
+
+def test_reports_hold_every_question_and_the_verdict_beside_a_baseline(world: World, runs: list[Run]) -> None:
+    for form in ("junit", "markdown", "html"):
+        answer = world.client.get(f"{API}/runs/{runs[1].id}/export", {"format": form, "baseline": str(runs[0].id)})
+        assert answer.status_code == 200
+        text = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]  # it streams
+        assert "too few questions" in text, form
+        assert "Who approves a trip?" in text, form
+        assert "mrr@10" in text, form
+    suite = next(iter(JUnitXml.fromstring(export(world, runs[1], "junit").encode())))
+    assert (suite.tests, suite.failures, suite.errors, suite.skipped) == (4, 3, 0, 1)
+    refused = world.client.get(f"{API}/runs/{runs[1].id}/export", {"format": "csv", "baseline": str(runs[0].id)})
+    assert (refused.status_code, refused.json()["field"]) == (422, "baseline")
+
+
+@pytest.mark.parametrize("form", ["full", "jsonl", "csv", "beir", "qrels"])
+def test_a_set_comes_back_from_each_form_that_can_hold_it(world: World, form: str) -> None:
+    odd = ["https://x.example/a?b=c", "a/b.md", "Case", "case", "😀.pdf", "=1.md"]
+    questions = [{"id": f"Q{at}", "question": f"question {at}", "expected": [path]} for at, path in enumerate(odd)]
+    made = world.client.post(f"{API}/question-sets", {"name": "first", "questions": questions}).json()
+    file = world.client.get(f"{API}/question-sets/{made['id']}/export", {"format": form})
+    assert file.status_code == 200
+    files = [SimpleUploadedFile("again", file.content)]
+    if form == "qrels":
+        topics = world.client.get(f"{API}/question-sets/{made['id']}/export", {"format": "topics"})
+        parsed = question_sets.parse_files({"qrels.txt": file.content, "topics.tsv": topics.content})
+        assert question_sets.content_hash(parsed) == made["version"]["content_hash"]
+        return
+    again = world.client.post(f"{API}/question-sets", {"name": "again", "file": files[0]}, format="multipart")
+    assert again.status_code == 201, again.json()
+    assert again.json()["version"]["content_hash"] == made["version"]["content_hash"]
+
+
+def test_a_form_that_cannot_hold_a_set_names_the_questions_unless_told_to_lose(world: World) -> None:
+    address = f"{API}/question-sets/{world.set_id}/export"
+    refused = world.client.get(address, {"format": "jsonl"})
+    assert (refused.status_code, "q1 (has `tags`)" in refused.json()["detail"]) == (422, True)
+    lossy = world.client.get(address, {"format": "jsonl", "lossy": "true"})
+    assert len(lossy.content.splitlines()) == 3
+    assert world.client.get(address, {"format": "xml"}).status_code == 422
+    assert world.client.get(address, {"version": 7}).status_code == 404
 
 
 def test_a_form_that_is_none_names_those_there_are(world: World, runs: list[Run]) -> None:

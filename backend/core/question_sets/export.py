@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
+from backend.core import formulas
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.question_sets.format_csv import BETWEEN
 from backend.core.question_sets.full_form import to_full_form
@@ -54,10 +55,14 @@ def to_jsonl(parsed: ParsedSet, *, form: int = 4, lossy: bool = False) -> str:
 
 
 def to_csv(parsed: ParsedSet, *, lossy: bool = False) -> str:
-    """Format 5, one expectation a row, lines ended by LF."""
+    """Format 5, one expectation a row, lines ended by LF. Cells that a spreadsheet would run are made harmless, and
+    read back as they were (core/formulas.py)."""
     questions = _holdable(parsed, why_not=_not_in_csv, form="CSV", lossy=lossy)
     # Ids are always written: without them two questions of the same text would be read as one.
-    rows = list(_csv_rows(questions))
+    rows = [
+        {name: cell if name == "grade" else formulas.disarm(cell) for name, cell in row.items()}
+        for row in _csv_rows(questions)
+    ]
     columns = [name for name in _CSV_COLUMNS if any(row.get(name) for row in rows)]
     out = io.StringIO()
     # The writer puts no quotes around a lone carriage return, and readers would end the row there.

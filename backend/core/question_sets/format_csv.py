@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from backend.core import formulas
 from backend.core.question_sets.cases import RawCase
 from backend.core.question_sets.content import Content, Format
 from backend.core.question_sets.grouping import Groups, number_or_text
@@ -31,7 +32,9 @@ def _read(content: Content, notes: Notes) -> Iterator[RawCase]:
             "The table has no column that says what should be found: add `document`, `content_contains` or `path`."
         )
     groups = Groups(opaque=False)
-    for row, place in table.rows(notes):
+    for cells, place in table.rows(notes):
+        # A grade of -1 is a number and stands as it is.
+        row = {name: cell if name == "grade" else formulas.arm(cell) for name, cell in cells.items()}
         for name in row:
             if name not in _KNOWN:
                 notes.warn(f"column {name}", f"the column `{name[:40]}` is not known and is not read", place=place)
