@@ -170,6 +170,9 @@ def test_up_is_attached_to_killed_started_again_with_its_data_and_stopped(folder
     second = Up(user)
     assert second.page() == page
     assert "Already running" in second.output
+    link = re.search(r"http://\S+/login/\S+", second.output)
+    assert link is not None, "whoever has used the first link gets another"
+    assert link[0] not in first.output
     assert second.end(signal.SIGINT) == 0
     code, output = user.run("migrate", "--check")
     assert code == 0, output

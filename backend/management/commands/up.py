@@ -65,7 +65,8 @@ class Command(BaseCommand):
     def _introduce(self, stack: Stack) -> None:
         login_url = stack.login_url
         if not stack.owned:
-            self.stdout.write("\nAlready running; following it.")
+            self.stdout.write(f"\nAlready running at {stack.base_url}; following it. A moment for a new link …")
+            self.stdout.flush()
             # The link of the first start works once: this is how to get another.
             login_url = f"{stack.base_url}{bootstrap(stack.environment).login_url_path}"
         self.stdout.write(f"\n  page    {login_url}   (signs you in, once)\n          {stack.base_url}")
