@@ -351,8 +351,7 @@ def retry(
             raise ConflictError("Its question set was deleted: the questions cannot be asked again.")
         if evaluation.runs.exclude(kind=RunKind.SEARCHED).exists():
             raise ConflictError("Its rankings were not searched here: there is nothing to ask again.")
-        if not allow_changed_corpus:
-            _check_corpus(evaluation)
+        _check_corpus(evaluation, may_have_changed=allow_changed_corpus)
         Evaluation.objects.filter(id=evaluation.id).update(
             state=EvaluationState.QUEUED,
             epoch=F("epoch") + 1,
@@ -377,13 +376,14 @@ def retry(
     return evaluation
 
 
-def _check_corpus(evaluation: Evaluation) -> None:
-    """Refuse to mix answers from two states of the documents in one run."""
+def _check_corpus(evaluation: Evaluation, *, may_have_changed: bool) -> None:
+    """Refuse to mix answers from two states of the documents in one run; and, in any case, to search what is gone:
+    the retry would fail, and with it the numbers that there are."""
     scope = SearchScope.from_json(evaluation.plan["scope"])
     generations, fingerprint = corpora.describe([index.id for index in scope.all_indexes])
     if len(generations) < len(scope.all_indexes):
         raise ConflictError("An Index that it searched is gone: submit a new evaluation.")
-    if evaluation.runs.exclude(corpus_fingerprint__in=["", fingerprint]).exists():
+    if not may_have_changed and evaluation.runs.exclude(corpus_fingerprint__in=["", fingerprint]).exists():
         raise ConflictError(
             "The documents have changed since it ran: its numbers would mix two corpora. Submit a new evaluation, or "
             "send allow_changed_corpus: true."

@@ -22,7 +22,7 @@ from backend.core.errors import (
 )
 from backend.core.question_sets.assembling import threshold_and_level
 from backend.core.states import OPEN_EVALUATIONS
-from backend.core.types import ParsedSet
+from backend.core.types import Outcome, ParsedSet
 from backend.core.types import Question as CoreQuestion
 from backend.models import (
     Evaluation,
@@ -35,7 +35,7 @@ from backend.models import (
     Workspace,
 )
 from backend.queries import questions as queries
-from backend.services import in_use, set_files
+from backend.services import in_use, results, set_files
 
 MAX_NAME = 200
 _COPY = """
@@ -124,7 +124,13 @@ def delete(question_set: QuestionSet, *, force: bool = False) -> None:
     cancels those."""
     with transaction.atomic():
         users = Evaluation.objects.filter(question_set_version__question_set=question_set, state__in=OPEN_EVALUATIONS)
+        using = list(users.values_list("id", flat=True))
         in_use.free(question_set.name, users, force=force)
+        for evaluation_id in using:
+            # While the questions are there: afterwards nobody could say which of them owe a row.
+            results.fill_missing(
+                evaluation_id, outcome=Outcome.CANCELLED, reason="The question set was deleted, which cancelled it."
+            )
         Question.objects.filter(version__question_set=question_set).delete()
         question_set.delete()
 

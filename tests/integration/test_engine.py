@@ -13,7 +13,7 @@ from backend.core.errors import ConflictError, ErrorCode
 from backend.core.states import EvaluationState, Lane, SliceKind, SliceState
 from backend.core.types import Outcome
 from backend.models import Evaluation, Result, Slice
-from backend.services import evaluations, pump, question_sets, results, runs, slices, sweeper, work
+from backend.services import evaluations, knowledge_bases, pump, question_sets, results, runs, slices, sweeper, work
 from backend.services.evaluations import Request
 from backend.services.results import ResultRow
 from backend.services.slices import LeaseLostError
@@ -338,6 +338,31 @@ def test_a_retry_after_a_run_was_deleted_asks_for_the_others_alone(base: Base) -
     evaluation.refresh_from_db()
     kept = evaluation.runs.get()
     assert (evaluation.state, kept.counts["n_scored"]) == (EvaluationState.COMPLETED, len(WORDS))
+
+
+def test_a_retry_over_an_index_that_is_gone_is_refused_and_keeps_the_numbers(base: Base) -> None:
+    evaluation = submit(base)
+    drain()
+    Result.objects.filter(run__evaluation=evaluation, ordinal=2).update(outcome=Outcome.ERROR, code="INTERNAL")
+    knowledge_bases.delete(base.knowledge_base)
+    for allow in (False, True):
+        with pytest.raises(ConflictError, match="gone"):
+            evaluations.retry(base.workspace, evaluation.id, now=timezone.now(), allow_changed_corpus=allow)
+    evaluation.refresh_from_db()
+    assert (evaluation.state, evaluation.runs.get().state) == (EvaluationState.COMPLETED, "scored")
+
+
+def test_a_set_deleted_by_force_leaves_a_row_for_every_question(base: Base) -> None:
+    evaluation = submit(base, n=12)
+    handed_out(evaluation, SliceKind.SEARCH)
+    version = evaluation.question_set_version
+    assert version is not None
+    question_sets.delete(version.question_set, force=True)
+    slices_done(evaluation)
+    evaluation.refresh_from_db()
+    run = evaluation.runs.get()
+    assert evaluation.state == EvaluationState.CANCELLED
+    assert (run.counts["n_total"], run.counts["n_scored"] + run.counts["n_cancelled"]) == (12, 12)
 
 
 def test_a_postgresql_that_restarts_costs_a_slice_neither_a_try_nor_a_death(
