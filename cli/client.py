@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -263,8 +264,45 @@ class Client:
         body = {"baseline": baseline, "candidates": list(candidates), "primary_metric": primary_metric}
         return self.post("comparisons", _given(body))
 
-    def export(self, run_id: str, *, format: str = "json") -> bytes:  # noqa: A002  the name in the API
-        return self.request("GET", f"runs/{run_id}/export", params={"format": format}).content
+    def diagnosis(self, run_id: str, *, k: int | None = None) -> Json:
+        """Where its questions were lost, over the set and by tag."""
+        return self.get(f"runs/{run_id}/diagnosis", k=k)
+
+    def advice(self, run_id: str) -> list[Json]:
+        return list(self.get(f"runs/{run_id}/advice")["advice"])
+
+    def slices(self, run_id: str, *, metrics: Sequence[str] = ()) -> Json:
+        """Figures by tag, and those of the must-pass and of the unanswerable questions."""
+        return self.get(f"runs/{run_id}/slices", metrics=",".join(metrics) or None)
+
+    def arithmetic(self, run_id: str, question: str, *, metric: str | None = None) -> Json:
+        """A metric of one question, term by term; the question by key, else by its number from 0."""
+        return self.get(f"runs/{run_id}/results/{quote(question, safe='')}/arithmetic", metric=metric)
+
+    def rescore(self, run_id: str, **rules: Any) -> Json:
+        """A new run over the stored rankings; `version`, `level`, `threshold`, `top_k`, `k`, … as in the API."""
+        return self.post(f"runs/{run_id}/rescore", _given(rules), once=True)
+
+    def import_run(self, path: Path, *, question_set: str, **options: Any) -> Json:
+        """Rankings of a file scored against a set (id or id@version); the options as in the API."""
+        data = _given({"question_set": question_set, **options})
+        with path.open("rb") as stream:
+            return _json(self.request("POST", "runs/import", data=data, files=[("file", (path.name, stream))]))
+
+    def export(self, run_id: str, *, format: str = "json", baseline: str | None = None) -> bytes:  # noqa: A002  the name in the API
+        params = _given({"format": format, "baseline": baseline})
+        return self.request("GET", f"runs/{run_id}/export", params=params).content
+
+    def export_question_set(
+        self,
+        set_id: str,
+        *,
+        format: str = "full",  # noqa: A002  the name in the API
+        version: int | None = None,
+        lossy: bool = False,
+    ) -> bytes:
+        params = _given({"format": format, "version": version, "lossy": "true" if lossy else None})
+        return self.request("GET", f"question-sets/{set_id}/export", params=params).content
 
     def ready(self) -> Json:
         """What the service lacks to do its work: `status` and `checks` of /readyz."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli import documents, evaluating, output, reading, server, sets
+from cli import documents, evaluating, output, rankings, reading, server, sets
 from cli.errors import ClientError
 from touchstone import rules
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for part in (server, documents, evaluating, reading):
+for part in (server, documents, evaluating, reading, rankings):
     app.registered_commands += part.app.registered_commands
 app.add_typer(sets.app, name="sets")
 

@@ -92,10 +92,17 @@ def show(
         if outcome:
             pages = client.results(run, outcome=outcome, k=k)
             rows = [row for row, _ in zip(pages, range(limit), strict=False)]
+        # Before the numbers are final there is nothing to explain.
+        has_numbers = bool(found["metrics"]) and not found["partial"]
+        lost = client.diagnosis(run, k=k) if has_numbers else None
+        advice = client.advice(run) if has_numbers else []
     if as_json:
-        output.answer_json({**found, "results": rows} if outcome else found)
+        told = {**found, "diagnosis": lost, "advice": advice}
+        output.answer_json({**told, "results": rows} if outcome else told)
         return
-    output.answer(_record(found))
+    output.answer(record(found))
+    if lost is not None:
+        output.answer(_diagnosis(lost, advice))
     if outcome:
         output.answer("\n" + "\n".join(_question(row) for row in rows) if rows else f"\nNo question is {outcome}.")
 
@@ -133,20 +140,24 @@ def compare(
 def export(
     run: Annotated[str, typer.Argument(help="The run's id.")],
     format: Annotated[  # noqa: A002  the name in the API
-        str, typer.Option(metavar="FORM", help="json, jsonl, csv, trec_run, trec_qrels.")
+        str, typer.Option(metavar="FORM", help="json, jsonl, csv, trec_run, trec_qrels, junit, markdown, html.")
     ] = "json",
+    baseline: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Also the verdict beside this run: junit, markdown, html.")
+    ] = None,
     to: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: printed.")] = None,
 ) -> None:
-    """Write a run for other programs: JSON, a spreadsheet, or trec_eval.
+    """Write a run for other programs and for people: JSON, a spreadsheet, trec_eval, JUnit, Markdown, HTML.
 
     Examples:
 
       touchstone export RUN > run.json
       touchstone export RUN --format trec_run -o hybrid.run
       touchstone export RUN --format csv -o questions.csv
+      touchstone export RUN --format markdown --baseline BEFORE > comment.md
     """
     with Client() as client:
-        data = client.export(run, format=format)
+        data = client.export(run, format=format, baseline=baseline)
     if to is None:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
@@ -220,7 +231,7 @@ def _pairs(client: Client, baseline: str, candidates: list[str]) -> list[tuple[s
     return pairs
 
 
-def _record(run: Json) -> str:
+def record(run: Json) -> str:
     told = [
         ("run", f"{run['id']}  {run['label']}".rstrip()),
         ("mode", run["name"] if run["name"] == run["mode"] else f"{run['name']} ({run['mode']})"),
@@ -229,6 +240,8 @@ def _record(run: Json) -> str:
         ("level", f"{run['level']}, top {run['top_k']}"),
         ("state", f"{run['state']}{' (partial figures)' if run['partial'] else ''}"),
     ]
+    if run.get("kind") == "rescored":
+        told.append(("scored", f"again, from run {run['origin']['run']} ({run['origin']['set']})"))
     if run["code"]:
         told.append(("because", f"{run['reason']} ({run['code']})"))
     if run["corpus_changed"]:
@@ -243,6 +256,24 @@ def _record(run: Json) -> str:
     rows = [[key, _value(metric), _interval(metric)] for key, metric in sorted(run["metrics"].items(), key=_order)]
     if rows:
         lines += ["", tables.grid(["metric", "mean", "95 % interval"], rows)]
+    return "\n".join(lines)
+
+
+def _diagnosis(told: Json, advice: list[Json]) -> str:
+    overall = told["overall"]
+    lines = ["", f"Missed at {told['k']}: {overall['n_missed']} of {overall['n']}"]
+    lines += [f"  {n:>5}  {cause}" for cause, n in overall["causes"].items()]
+    if overall["n_wrong_passage"]:
+        lines.append(f"  {overall['n_wrong_passage']:>5}  of these: right document, wrong passage")
+    if told["ceiling"] is not None and told["recall"] is not None:
+        lines.append(f"Recall {told['recall']:.3f}; the pool in perfect order would reach {told['ceiling']:.3f}")
+    if told["lift"]:
+        moved = told["lift"]
+        lines.append(f"Reranker: {moved['n_up']} up, {moved['n_down']} down, {moved['n_unchanged']} unchanged")
+    if told["corpus_changed"]:
+        lines.append("(The documents changed since: labels are told as they resolve today.)")
+    if advice:
+        lines += ["", "Advice", *(f"  - {one['sentence']}" for one in advice)]
     return "\n".join(lines)
 
 

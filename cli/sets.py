@@ -1,5 +1,6 @@
-"""`sets`: question sets, listed, uploaded, shown, deleted; and templates of the files."""
+"""`sets`: question sets, listed, uploaded, shown, exported, deleted; and templates of the files."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from cli.errors import ClientError, UsageError
 from cli.options import AsJson
 from touchstone import program, tables
 
-app = typer.Typer(no_args_is_help=True, help="Question sets: list, template, upload, show, delete.")
+app = typer.Typer(no_args_is_help=True, help="Question sets: list, template, upload, show, export, delete.")
 _TEMPLATES = {"jsonl": "evals.example.jsonl", "json": "golden.example.json"}
 _MOST_SHOWN = 200
 
@@ -179,3 +180,36 @@ def _expectation(one: Any) -> str:
         words = " or ".join(content) if isinstance(content, list) else content
         said.append(" ".join(filter(None, [f"{source}{where}", f"“{words}”" if words else ""])))
     return " or ".join(said)
+
+
+@app.command()
+def export(
+    name: Annotated[str, typer.Argument(help="The set's name or id, with @version for an older one.")],
+    format: Annotated[  # noqa: A002  the name in the API
+        str, typer.Option(metavar="FORM", help="full, jsonl, csv, beir, qrels, topics.")
+    ] = "full",
+    lossy: Annotated[bool, typer.Option("--lossy", help="Leave out what the form cannot hold.")] = False,
+    to: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: printed.")] = None,
+) -> None:
+    """Write a question set as a file. `full` holds everything and comes back the same.
+
+    Examples:
+
+      touchstone sets export golden > golden.jsonl
+      touchstone sets export golden@2 --format csv -o golden.csv
+    """
+    with Client() as client:
+        bare, _, number = name.rpartition("@")
+        is_version = bool(bare) and number.isdigit()
+        found = client.find_question_set(bare if is_version else name)
+        if found is None:
+            raise UsageError(f"There is no question set {name!r}.")
+        data = client.export_question_set(
+            found["id"], format=format, version=int(number) if is_version else None, lossy=lossy
+        )
+    if to is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    to.write_bytes(data)
+    output.note(f"{to}: {len(data):,} bytes")

@@ -397,7 +397,7 @@ def test_the_templates_are_the_examples(touchstone: Callable[..., Ended]) -> Non
 COMMANDS = [
     *(command.name or command.callback.__name__ for command in main.app.registered_commands if command.callback),
 ]
-SET_COMMANDS = ["list", "template", "upload", "show", "delete"]
+SET_COMMANDS = ["list", "template", "upload", "show", "export", "delete"]
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *(f"sets {name}" for name in SET_COMMANDS)])
