@@ -24,6 +24,7 @@ from api.run_figures import ArithmeticView, RunSlicesView
 from api.run_imports import RunImportView
 from api.runs import RunResultsView, RunsView, RunView
 from api.search import SearchView
+from api.set_exports import SetExportView
 from api.sources import SetFilesView, SourcesView, SourceSyncView, SourceView
 
 _BASE = "knowledge-bases/<str:base_id>"
@@ -46,6 +47,7 @@ api: list[URLPattern | URLResolver] = [
     path(f"{_SET}/versions", VersionsView.as_view()),
     path(f"{_SET}/versions/<str:number>/questions", VersionQuestionsView.as_view()),
     path(f"{_SET}/preflight", PreflightView.as_view()),
+    path(f"{_SET}/export", SetExportView.as_view()),
     path(f"{_SET}/questions", QuestionsView.as_view()),
     path(f"{_SET}/questions/count", QuestionCountView.as_view()),
     # A question's id may hold anything, slashes too.
