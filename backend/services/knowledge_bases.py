@@ -12,7 +12,7 @@ from django.utils import timezone
 from backend.core.errors import ConflictError, ErrorCode, Fault, ValidationError
 from backend.core.states import OPEN_EVALUATIONS
 from backend.models import Document, Evaluation, Ingestion, KnowledgeBase, Run, Workspace
-from backend.services import base_settings, blobs, in_use, ingestion
+from backend.services import base_settings, blobs, deadlocks, in_use, ingestion
 
 MAX_NAME = 200
 
@@ -55,6 +55,11 @@ def patch(base: KnowledgeBase, *, name: str | None = None, settings: Mapping[str
 def delete(base: KnowledgeBase, *, force: bool = False) -> None:
     """Delete a base and all that was read into it; runs outlive it. Raises ConflictError while an open evaluation
     uses it; `force` cancels those."""
+    # It takes locks of every kind there is, and runs into all who work on the base.
+    deadlocks.again(lambda: _delete(base, force=force))
+
+
+def _delete(base: KnowledgeBase, *, force: bool) -> None:
     with transaction.atomic():
         in_use.free(base.name, open_evaluations(base), force=force)
         ingestion.cancel_all(base)

@@ -35,7 +35,7 @@ from backend.models import (
     Workspace,
 )
 from backend.queries import questions as queries
-from backend.services import in_use, results, set_files
+from backend.services import deadlocks, in_use, results, set_files
 
 MAX_NAME = 200
 _COPY = """
@@ -122,6 +122,10 @@ def delete_questions(question_set: QuestionSet, keys: Iterable[str]) -> Question
 def delete(question_set: QuestionSet, *, force: bool = False) -> None:
     """Delete a set with its versions; runs outlive it. Raises ConflictError while an open evaluation uses it; `force`
     cancels those."""
+    deadlocks.again(lambda: _delete(question_set, force=force))
+
+
+def _delete(question_set: QuestionSet, *, force: bool) -> None:
     with transaction.atomic():
         users = Evaluation.objects.filter(question_set_version__question_set=question_set, state__in=OPEN_EVALUATIONS)
         using = list(users.values_list("id", flat=True))

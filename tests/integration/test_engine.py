@@ -8,12 +8,24 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.utils import timezone
+from psycopg.errors import DeadlockDetected
 
 from backend.core.errors import ConflictError, ErrorCode
 from backend.core.states import EvaluationState, Lane, SliceKind, SliceState
 from backend.core.types import Outcome
-from backend.models import Evaluation, Result, Slice
-from backend.services import evaluations, knowledge_bases, pump, question_sets, results, runs, slices, sweeper, work
+from backend.models import Evaluation, KnowledgeBase, Result, Slice
+from backend.services import (
+    evaluations,
+    in_use,
+    knowledge_bases,
+    pump,
+    question_sets,
+    results,
+    runs,
+    slices,
+    sweeper,
+    work,
+)
 from backend.services.evaluations import Request
 from backend.services.results import ResultRow
 from backend.services.slices import LeaseLostError
@@ -350,6 +362,21 @@ def test_a_retry_over_an_index_that_is_gone_is_refused_and_keeps_the_numbers(bas
             evaluations.retry(base.workspace, evaluation.id, now=timezone.now(), allow_changed_corpus=allow)
     evaluation.refresh_from_db()
     assert (evaluation.state, evaluation.runs.get().state) == (EvaluationState.COMPLETED, "scored")
+
+
+def test_a_deletion_that_meets_a_deadlock_is_begun_anew(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    free, n_calls = in_use.free, 0
+
+    def fail_twice(*arguments: Any, **options: Any) -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls <= 2:
+            raise OperationalError("deadlock detected") from DeadlockDetected()
+        free(*arguments, **options)
+
+    monkeypatch.setattr(in_use, "free", fail_twice)
+    knowledge_bases.delete(base.knowledge_base)
+    assert not KnowledgeBase.objects.filter(id=base.knowledge_base.id).exists()
 
 
 def test_a_set_deleted_by_force_leaves_a_row_for_every_question(base: Base) -> None:
