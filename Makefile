@@ -8,10 +8,10 @@ READY := .venv/.ready
 export UV_SYSTEM_CERTS := 1
 PYTEST := $(BIN)/pytest
 
-.PHONY: help setup demo up test test-e2e test-unit lint types contracts check lock measure chaos clean
+.PHONY: help setup demo up test test-e2e test-unit lint types contracts check lock measure measure-anthropic chaos clean
 
 help:  ## This list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 setup: $(READY)  ## Make .venv with the pinned packages (done by itself where needed)
 
@@ -19,7 +19,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Touchstone needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || { echo "Making .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
 	@test -x $(BIN)/uv || { echo "Getting uv, the package installer"; $(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -oE '^uv==[^ ]+' requirements.lock)"; }
-	@echo "Installing $$(grep -c '==' requirements.lock) pinned packages"
+	@echo "Installing $$(grep -c '==' requirements.lock) pinned packages (the first time about 700 MB on disk)"
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(READY)
@@ -33,6 +33,9 @@ up: $(READY)  ## Run the service on this machine until Ctrl-C
 test: $(READY)  ## All tests but the long fault suite (what CI runs)
 	@$(PYTEST) tests
 	@command -v chromium >/dev/null || echo "Browser tests were not run: there is no chromium here."
+
+chaos: $(READY)  ## The long fault suite: what takes minutes to show
+	@$(PYTEST) tests -m chaos
 
 test-unit: $(READY)  ## Only the tests that need no service
 	@$(PYTEST) tests/unit
@@ -53,6 +56,9 @@ lock: $(READY)  ## Pin again after a change in pyproject.toml
 
 measure: $(READY)  ## SciFact through the real service (needs the reference data; takes about 30 minutes)
 	@$(BIN)/python -m bench.scifact
+
+measure-anthropic: $(READY)  ## The contextual-retrieval code set (needs the reference data; takes a few minutes)
+	@$(BIN)/python -m bench.anthropic
 
 clean:  ## Remove caches and the embedded services' data of this folder
 	@rm -rf .touchstone .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

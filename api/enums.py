@@ -1,7 +1,7 @@
 """The words that fields choose from, each list once: the schema names them (SPECTACULAR_SETTINGS)."""
 
 from backend.core.diagnosis import Cause
-from backend.core.states import DocumentState, EvaluationState, IngestionState, RunKind, RunState
+from backend.core.states import DocumentState, EvaluationState, IndexState, IngestionState, RunKind, RunState
 from backend.core.types import Level, Outcome
 from backend.models import SourceKind
 from backend.queries.knowledge import BaseState
@@ -11,6 +11,7 @@ RUN_STATES = [one.value for one in RunState]
 RUN_KINDS = [one.value for one in RunKind]
 DOCUMENT_STATES = [one.value for one in DocumentState]
 INGESTION_STATES = [one.value for one in IngestionState]
+INDEX_STATES = [one.value for one in IndexState]
 BASE_STATES = [one.value for one in BaseState]
 SOURCE_KINDS = [one.value for one in SourceKind]
 LEVELS = [one.value for one in Level]

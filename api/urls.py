@@ -12,6 +12,7 @@ from api.estimates import EstimateView
 from api.evaluations import EvaluationCancelView, EvaluationRetryView, EvaluationsView, EvaluationView
 from api.exports import RunExportView
 from api.health import healthz, readyz
+from api.indexes import IndexesView
 from api.ingestions import IngestionsView, IngestionView
 from api.knowledge_bases import KnowledgeBasesView, KnowledgeBaseView
 from api.metrics import metrics
@@ -39,6 +40,7 @@ api: list[URLPattern | URLResolver] = [
     path(f"{_BASE}/set-files", SetFilesView.as_view()),
     path(f"{_BASE}/documents", DocumentsView.as_view()),
     path(f"{_BASE}/documents/<str:document_id>", DocumentView.as_view()),
+    path(f"{_BASE}/indexes", IndexesView.as_view()),
     path(f"{_BASE}/ingestions", IngestionsView.as_view()),
     path(f"{_BASE}/ingestions/<str:ingestion_id>", IngestionView.as_view()),
     path("search", SearchView.as_view()),

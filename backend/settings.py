@@ -193,6 +193,7 @@ SPECTACULAR_SETTINGS = {
         "Cause": "api.enums.CAUSES",
         "DocumentState": "api.enums.DOCUMENT_STATES",
         "IngestionState": "api.enums.INGESTION_STATES",
+        "IndexState": "api.enums.INDEX_STATES",
         "KnowledgeBaseState": "api.enums.BASE_STATES",
         "Level": "api.enums.LEVELS",
         "Outcome": "api.enums.OUTCOMES",

@@ -1,11 +1,27 @@
 """What an Index holds, as a fingerprint and a generation: what runs record at their start and end."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from django.db import connection
 
 from backend.core.configs import fingerprint
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def describe_each(index_ids: Mapping[_Key, Sequence[UUID]]) -> dict[_Key, tuple[dict[UUID, int], str]]:
+    """The same for several lists of Indexes: runs of one evaluation may read different ones. Equal lists are read
+    once."""
+    known: dict[frozenset[UUID], tuple[dict[UUID, int], str]] = {}
+    found = {}
+    for key, ids in index_ids.items():
+        distinct = frozenset(ids)
+        if distinct not in known:
+            known[distinct] = describe(sorted(distinct))
+        found[key] = known[distinct]
+    return found
 
 
 def describe(index_ids: Sequence[UUID]) -> tuple[dict[UUID, int], str]:

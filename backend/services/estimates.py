@@ -175,7 +175,7 @@ def _asked_before(workspace: Workspace, config: RetrievalConfig, resolved: Resol
     """How many pools of this configuration a finished run has had scored: the same questions over the same documents
     under the same settings give the same pools."""
     indexes = resolved.scoped.scope.indexes_for(config.index)
-    _, corpus = corpora.describe([index.id for index in resolved.scoped.scope.all_indexes])
+    _, corpus = corpora.describe([index.id for index in indexes])
     run = (
         Run.objects.filter(
             workspace=workspace,

@@ -380,10 +380,16 @@ def _check_corpus(evaluation: Evaluation, *, may_have_changed: bool) -> None:
     """Refuse to mix answers from two states of the documents in one run; and, in any case, to search what is gone:
     the retry would fail, and with it the numbers that there are."""
     scope = SearchScope.from_json(evaluation.plan["scope"])
-    generations, fingerprint = corpora.describe([index.id for index in scope.all_indexes])
-    if len(generations) < len(scope.all_indexes):
+    runs = {run.id: run for run in evaluation.runs.only("config", "corpus_fingerprint")}
+    wanted = {
+        key: [index.id for index in scope.indexes_for(str(run.config.get("index", "")))] for key, run in runs.items()
+    }
+    read = corpora.describe_each(wanted)
+    if any(len(generations) < len(wanted[key]) for key, (generations, _) in read.items()):
         raise ConflictError("An Index that it searched is gone: submit a new evaluation.")
-    if not may_have_changed and evaluation.runs.exclude(corpus_fingerprint__in=["", fingerprint]).exists():
+    if may_have_changed:
+        return
+    if any(runs[key].corpus_fingerprint not in {"", fingerprint} for key, (_, fingerprint) in read.items()):
         raise ConflictError(
             "The documents have changed since it ran: its numbers would mix two corpora. Submit a new evaluation, or "
             "send allow_changed_corpus: true."

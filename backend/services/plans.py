@@ -48,6 +48,13 @@ class Plan:
     n_questions: int
     use_cache: bool
 
+    def index_ids(self) -> dict[UUID, list[UUID]]:
+        """The Indexes that each run reads, by the run's id."""
+        return {
+            planned.run_id: [index.id for index in self.scope.indexes_for(planned.config.index)]
+            for planned in self.runs
+        }
+
     def embedders(self) -> dict[str, EmbedderPlan]:
         """The distinct embedders that some configuration needs, by key."""
         found: dict[str, EmbedderPlan] = {}

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
 from backend.core.chunking import ChunkMode, ChunkSettings, chunk
 from backend.core.errors import DocumentError, ErrorCode
 from backend.core.types import ChunkSpan, ExtractedText, Mark
@@ -69,8 +71,8 @@ class Preparer:
         cannot be had."""
         fresh = document.text_hash != document.bytes_hash or document.reader != READER_VERSION
         extracted = self._read(document) if fresh else stored_text(document)
-        settings, token_offsets = self._cutting()
-        spans = chunk(extracted, settings, token_offsets)
+        chunking, token_offsets = self._cutting()
+        spans = chunk(extracted, chunking, token_offsets)
         if not spans:
             raise DocumentError(ErrorCode.DOCUMENT_NO_TEXT, "No text was found in the file.")
         return Draft(document=document, extracted=extracted, spans=spans, fresh=fresh)
@@ -87,6 +89,8 @@ class Preparer:
             texts,
             query_prefix=self._embedding.get("query_prefix"),
             document_prefix=self._embedding.get("document_prefix"),
+            # A model in this process may take its slice's time: the rest is a server's.
+            timeout=settings.SLICE_DEADLINE_SECONDS if providers.describe_embedder(self._spec).local else None,
             before_call=before_call,
         ).vectors
 
@@ -110,13 +114,13 @@ class Preparer:
                 if embedder.info.max_tokens is not None:
                     window = embedder.info.max_tokens - embedder.info.reserved_tokens
                 offsets = embedder.token_offsets
-            settings = ChunkSettings(
+            chunking = ChunkSettings(
                 size=self._chunking["size"],
                 overlap=self._chunking["overlap"],
                 mode=ChunkMode(self._chunking["mode"]),
                 max_tokens=window,
             )
-            self._cut = settings, offsets
+            self._cut = chunking, offsets
         return self._cut
 
 

@@ -111,12 +111,13 @@ def _fail(lease: Lease, *, plan: Plan, missing: list[int]) -> None:
 
 
 def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled: bool) -> None:
-    generations, fingerprint = corpora.describe([index.id for index in plan.scope.all_indexes])
-    generations_now = {str(key): value for key, value in generations.items()}
+    read = corpora.describe_each(plan.index_ids())
     states: dict[RunState, int] = defaultdict(int)
     changes: dict[UUID, dict[str, Any]] = {}
     for run_ in Run.objects.filter(evaluation_id=plan.evaluation_id):
         told = numbers[run_.id]
+        generations, fingerprint = read[run_.id]
+        generations_now = {str(key): value for key, value in generations.items()}
         state = RunState.CANCELLED if cancelled else told.state
         states[state] += 1
         changes[run_.id] = {

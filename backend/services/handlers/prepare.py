@@ -36,7 +36,7 @@ def run(lease: Lease) -> None:
         if planned.config.needs_vector and not planned.config.exact:
             for index in plan.scope.indexes_for(planned.config.index):
                 ann.ensure_ann_index(index)
-    generations, fingerprint = corpora.describe(index_ids)
+    read = corpora.describe_each(plan.index_ids())
     with slices.commit(lease, finish=True):
         moved = Evaluation.objects.filter(id=plan.evaluation_id, state=EvaluationState.QUEUED).update(
             state=EvaluationState.RUNNING, started_at=Now()
@@ -46,9 +46,10 @@ def run(lease: Lease) -> None:
         Run.objects.filter(evaluation_id=plan.evaluation_id).exclude(state=RunState.SCORED).update(
             state=RunState.RUNNING, stop_code="", stop_reason=""
         )
-        Run.objects.filter(evaluation_id=plan.evaluation_id, corpus_fingerprint="").update(
-            corpus_fingerprint=fingerprint, generations={str(key): value for key, value in generations.items()}
-        )
+        for run_id, (generations, fingerprint) in read.items():
+            Run.objects.filter(id=run_id, corpus_fingerprint="").update(
+                corpus_fingerprint=fingerprint, generations={str(key): value for key, value in generations.items()}
+            )
         insert_roots(plan, results.missing_ordinals(plan.evaluation_id), epoch=lease.epoch)
     pump.ring_later()
 
