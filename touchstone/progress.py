@@ -1,5 +1,6 @@
-"""A progress bar on a terminal, and nothing elsewhere. Imports nothing of ours."""
+"""A progress bar on a terminal, a line now and then elsewhere. Imports nothing of ours."""
 
+import time
 from types import TracebackType
 from typing import IO, Self
 
@@ -7,11 +8,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 
+# In a log file or a pipe: often enough to show that it lives, seldom enough to be read.
+LINE_SECONDS = 10.0
+
+
 class Bar:
-    """Drawn on `stream` while its `with` block lasts, and gone after it."""
+    """Drawn on `stream` while its `with` block lasts, and gone after it. Where `stream` is no terminal, a line every
+    LINE_SECONDS instead."""
 
     def __init__(self, title: str, *, stream: IO[str]) -> None:
         console = Console(file=stream, highlight=False)
+        self._lines = None if console.is_terminal else stream
+        self._said_at = time.monotonic()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
@@ -33,6 +41,10 @@ class Bar:
     def show(self, n_done: int, n_total: int, *, note: str = "") -> None:
         if self._task is not None:
             self._progress.update(self._task, completed=n_done, total=n_total or None, note=note)
+        if self._lines is not None and time.monotonic() - self._said_at >= LINE_SECONDS:
+            self._said_at = time.monotonic()
+            left = f", {note}" if note else ""
+            print(f"{self._title}: {n_done} of {n_total or '?'}{left}", file=self._lines, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
