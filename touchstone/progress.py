@@ -7,7 +7,6 @@ from typing import IO, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-
 # In a log file or a pipe: often enough to show that it lives, seldom enough to be read.
 LINE_SECONDS = 10.0
 

@@ -9,7 +9,7 @@ from touchstone import progress
 
 def test_a_pipe_gets_a_line_every_few_seconds_and_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = 100.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: clock)
+    monkeypatch.setattr("touchstone.progress.time.monotonic", lambda: clock)
     stream = io.StringIO()
     with progress.Bar("Reading", stream=stream) as bar:
         bar.show(1, 20)
