@@ -45,7 +45,7 @@ def ingest(service: Cluster, *, language: str) -> tuple[str, dict[str, Any]]:
         state = service.get(f"knowledge-bases/{base}")
         if state["n_pending"] == 0 and state["state"] == "ready":
             break
-        time.sleep(2)
+        time.sleep(5)
     return base, {
         "ingest_s": round(time.monotonic() - started, 1),
         "n_indexed": state["n_indexed"],
