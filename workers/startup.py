@@ -50,7 +50,7 @@ def _ready(sender: Any = None, **_: Any) -> None:
         raise SystemExit(1)
     lane = ",".join(sorted(str(queue.name) for queue in sender.task_consumer.queues))
     slots = int(sender.controller.concurrency)
-    if sender.pool_cls.__module__.endswith("thread"):
+    if sender.controller.pool_cls.__module__.endswith("thread"):
         # Its slots are threads of this process; children of a prefork pool have one each.
         pacing.has_slots(slots)
     name = f"worker:{sender.hostname}"

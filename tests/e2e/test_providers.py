@@ -222,6 +222,12 @@ def test_a_retry_after_holds_everybody(cluster: Cluster, struck: Shelf, standin:
     assert max(call.started_at for call in standin.calls) >= first + held
 
 
+def test_every_worker_tells_its_slots(cluster: Cluster) -> None:
+    """What each may call while Redis is away is its share of them."""
+    found = dict(cluster.sql("SELECT lane, sum(slots)::int FROM backend_pulse WHERE lane <> '' GROUP BY lane"))
+    assert found == {"control": 1, "search": 2, "provider": SLOTS}
+
+
 def test_the_limit_is_kept_by_all_workers_though_the_broker_is_flushed(cluster: Cluster, standin: Standin) -> None:
     standin.set_script(Script(latency_seconds=0.3))
     settings = {"embedding": {"embedder": "none"}}
