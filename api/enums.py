@@ -1,6 +1,8 @@
 """The words that fields choose from, each list once: the schema names them (SPECTACULAR_SETTINGS)."""
 
 from backend.core.diagnosis import Cause
+from backend.core.imported_rankings import Format
+from backend.core.question_sets import format_names
 from backend.core.states import DocumentState, EvaluationState, IndexState, IngestionState, RunKind, RunState
 from backend.core.types import Level, Outcome
 from backend.models import SourceKind
@@ -17,3 +19,5 @@ SOURCE_KINDS = [one.value for one in SourceKind]
 LEVELS = [one.value for one in Level]
 OUTCOMES = [one.value for one in Outcome]
 CAUSES = [one.value for one in Cause]
+RANKING_FORMATS = [one.value for one in Format]
+SET_FORMATS = list(format_names())

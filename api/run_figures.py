@@ -102,9 +102,7 @@ class RunSlicesView(Endpoint):
         description="And those of the `must_pass` and of the unanswerable questions.",
         parameters=[
             _ID,
-            query(
-                "metrics", "Up to eight keys, commas between. Default: the primary one, hit and recall at its k."
-            ),
+            query("metrics", "Up to eight keys, commas between. Default: the primary one, hit and recall at its k."),
         ],
         responses={200: answer(SlicesSerializer, "The figures."), **problems(404, 422)},
         tags=["runs"],

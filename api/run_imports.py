@@ -11,11 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from api.base import MIB, Endpoint, as_json, file_hash, invalid, read_object
-from api.enums import LEVELS
+from api.enums import LEVELS, RANKING_FORMATS
 from api.run_shapes import RunSerializer
 from api.schema import IDEMPOTENCY_KEY, answer, example, problems
 from backend.core.errors import ErrorCode
-from backend.core.imported_rankings import Format
 from backend.models import Scope
 from backend.queries import runs as queries
 from backend.services import importing
@@ -51,7 +50,7 @@ class ImportUploadSerializer(ImportFieldsSerializer):
     """A TREC run, or JSONL: `{"question": key or text, "ids": [...]}` a line. Told apart by content."""
 
     file = serializers.FileField()
-    format = serializers.ChoiceField(choices=[one.value for one in Format], required=False)
+    format = serializers.ChoiceField(choices=RANKING_FORMATS, required=False)
 
 
 class ImportBodySerializer(ImportFieldsSerializer):

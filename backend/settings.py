@@ -191,6 +191,8 @@ SPECTACULAR_SETTINGS = {
         "RunState": "api.enums.RUN_STATES",
         "RunKind": "api.enums.RUN_KINDS",
         "Cause": "api.enums.CAUSES",
+        "QuestionSetFormat": "api.enums.SET_FORMATS",
+        "RankingsFormat": "api.enums.RANKING_FORMATS",
         "DocumentState": "api.enums.DOCUMENT_STATES",
         "IngestionState": "api.enums.INGESTION_STATES",
         "IndexState": "api.enums.INDEX_STATES",

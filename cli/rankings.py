@@ -63,9 +63,7 @@ def import_rankings(
     top_k: Annotated[int | None, typer.Option(min=1, help="How deep it is scored.")] = None,
     k: Annotated[str | None, typer.Option(metavar="K,K", help="At which ranks: 1,5,10.")] = None,
     primary_metric: Annotated[str | None, typer.Option(metavar="KEY", help="What carries verdicts.")] = None,
-    missing: Annotated[
-        str | None, typer.Option(help="Questions without a ranking: not_run, or empty.")
-    ] = None,
+    missing: Annotated[str | None, typer.Option(help="Questions without a ranking: not_run, or empty.")] = None,
     format: Annotated[str | None, typer.Option(metavar="FORM", help="trec_run or jsonl; told by content.")] = None,  # noqa: A002  as in the API
     label: Annotated[str | None, typer.Option(help="A note kept with the run.")] = None,
     as_json: AsJson = False,

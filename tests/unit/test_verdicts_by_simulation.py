@@ -123,7 +123,8 @@ def listed(keys: Sequence[str]) -> list[Candidate]:
 
 def test_fusion_that_is_worse_than_its_better_leg_is_told_as_worse() -> None:
     """Words find it at once, meaning does not find it at all: what both find in the middle comes before it."""
-    words_alone, fused = [], []
+    words_alone: list[float] = []
+    fused: list[float] = []
     for at in range(30):
         right = f"right{at}"
         words = [right, *(f"both{at}-{place}" for place in range(1, 6))]
