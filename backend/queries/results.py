@@ -100,9 +100,7 @@ def check_k(run: Run, k: int | None) -> int:
     return k
 
 
-def of(
-    run: Run, *, k: int, outcome: Shown | None = None, tag: str = "", must_pass: bool = False
-) -> QuerySet[Result]:
+def of(run: Run, *, k: int, outcome: Shown | None = None, tag: str = "", must_pass: bool = False) -> QuerySet[Result]:
     """A run's results in question order, annotated with `rank_or_never`, `latency_ms` and `has_relevant`."""
     version_id = run.evaluation.question_set_version_id
     rows = Result.objects.filter(run=run).annotate(
