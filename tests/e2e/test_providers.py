@@ -224,8 +224,12 @@ def test_a_retry_after_holds_everybody(cluster: Cluster, struck: Shelf, standin:
 
 def test_every_worker_tells_its_slots(cluster: Cluster) -> None:
     """What each may call while Redis is away is its share of them."""
-    found = dict(cluster.sql("SELECT lane, sum(slots)::int FROM backend_pulse WHERE lane <> '' GROUP BY lane"))
-    assert found == {"control": 1, "search": 2, "provider": SLOTS}
+
+    def told() -> dict[str, int]:
+        return dict(cluster.sql("SELECT lane, sum(slots)::int FROM backend_pulse WHERE lane <> '' GROUP BY lane"))
+
+    cluster.wait(lambda: len(told()) == 3, "a pulse of each worker", seconds=60)
+    assert told() == {"control": 1, "search": 2, "provider": SLOTS}
 
 
 def test_the_limit_is_kept_by_all_workers_though_the_broker_is_flushed(cluster: Cluster, standin: Standin) -> None:
