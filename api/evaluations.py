@@ -132,6 +132,7 @@ class EvaluationRetryView(Endpoint):
         ),
         parameters=[_ID],
         request=RetrySerializer,
+        examples=[example({"allow_changed_corpus": False})],
         responses={202: answer(EvaluationDetailSerializer, "It runs again."), **problems(400, 404, 409, 413, 415, 422)},
         tags=["evaluations"],
     )
