@@ -33,7 +33,7 @@ class IndexSerializer(serializers.Serializer[Any]):
     ready_at = serializers.DateTimeField(allow_null=True)
 
 
-_FIELDS = [name for name in IndexSerializer().fields if name != "is_live"]
+_FIELDS = [str(name) for name in IndexSerializer().fields if str(name) != "is_live"]
 
 
 class IndexesView(Endpoint):

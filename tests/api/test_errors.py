@@ -168,7 +168,7 @@ def test_what_goes_away_while_it_is_used_is_a_conflict(
 def test_the_rest_of_a_refused_body_is_read() -> None:
     """Or the client would see a reset connection in place of the answer."""
     payload = FakePayload(b"x" * 3_000_000)
-    environ = {"wsgi.input": payload, "CONTENT_LENGTH": "3000000", "CONTENT_TYPE": "text/plain"}
+    environ: dict[str, Any] = {"wsgi.input": payload, "CONTENT_LENGTH": "3000000", "CONTENT_TYPE": "text/plain"}
     answer = Client().generic("POST", f"{API}/evaluations", b"", **environ)
     assert answer.status_code in {401, 413}
     assert payload.read() == b""

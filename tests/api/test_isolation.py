@@ -114,8 +114,8 @@ def test_ids_in_bodies_and_filters_are_not_found_either(world: World, theirs: Wo
     answer = theirs.client.post(f"{API}/evaluations", {"question_set": ours["set_id"], "scope": theirs.scope})
     assert answer.status_code == 404
     configuration = {"mode": "keyword", "index": str(world.base.knowledge_base.live_index_id)}
-    body = {"question_set": own["set_id"], "scope": theirs.scope, "configurations": [configuration]}
-    assert theirs.client.post(f"{API}/evaluations", body).status_code == 404
+    wanted = {"question_set": own["set_id"], "scope": theirs.scope, "configurations": [configuration]}
+    assert theirs.client.post(f"{API}/evaluations", wanted).status_code == 404
     for baseline, candidate in ((ours["run_id"], own["run_id"]), (own["run_id"], ours["run_id"])):
         answer = theirs.client.post(f"{API}/comparisons", {"baseline": baseline, "candidates": [candidate]})
         assert answer.status_code == 404
