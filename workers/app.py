@@ -8,10 +8,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
 django.setup()
 
 from backend.celery_app import app  # noqa: E402  after Django is set up
-from workers import startup, tasks, ticks  # noqa: E402
+from workers import broker, startup, tasks, ticks  # noqa: E402
 
 app.set_default()
 ticks.schedule(app)
 startup.connect()
+broker.connect()
 
 __all__ = ["app", "tasks"]

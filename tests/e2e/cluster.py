@@ -43,7 +43,13 @@ class Cluster:
 
     def __enter__(self) -> Self:
         home = self.folder / "home"
-        supervisor = embedded.start(home, postgres=True, broker=True)
+        supervisor = self._supervisor = embedded.start(
+            # Its own also where the session has others: these are flushed and killed.
+            home,
+            postgres=True,
+            broker=True,
+            environment={},
+        )
         self._stack.callback(supervisor.stop)
         self._stack.callback(self.stop)
         self.redis_url = supervisor.services.redis_url
@@ -141,6 +147,19 @@ class Cluster:
     def flush(self) -> None:
         with self.broker() as client:
             client.flushall()
+
+    def kill_broker(self) -> None:
+        with self.broker() as client:
+            os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
+
+    def kill_database(self) -> None:
+        """The postmaster; its children end by themselves."""
+        folder = Path(self.sql("SHOW data_directory")[0][0])
+        os.kill(int((folder / "postmaster.pid").read_text().splitlines()[0]), signal.SIGKILL)
+
+    def revive(self) -> list[str]:
+        """Start what was killed of the two again, as `up` does."""
+        return self._supervisor.revive()
 
     # ---- in front of it
     def get(self, path: str, **parameters: Any) -> Any:

@@ -117,6 +117,35 @@ def _done(cluster: Cluster, evaluation: str) -> int:
     return int(rows[0][0])
 
 
+@pytest.mark.parametrize("what", ["broker", "database"])
+def test_a_killed_broker_or_database_that_comes_back_changes_no_result(
+    cluster: Cluster, shelf: Shelf, standin: Standin, what: str
+) -> None:
+    """Also not by taking the workers with it."""
+    standin.set_script(Script(latency_seconds=0.2))
+    modes = {"modes": ["keyword", "hybrid_rerank"], "reranker": "http:near", "cache": False}
+    undisturbed = submit(cluster, shelf, **modes)
+    assert cluster.finished(undisturbed)["state"] == "completed"
+    disturbed = submit(cluster, shelf, **modes)
+    cluster.wait(lambda: _done(cluster, disturbed) >= 20, "the run to get on", seconds=60)
+    if what == "broker":
+        cluster.kill_broker()
+        while_away = submit(cluster, shelf, modes=["keyword"])
+    else:
+        cluster.kill_database()
+        while_away = ""
+    time.sleep(2)
+    cluster.wait(lambda: bool(cluster.revive()), f"the {what} to be started again", seconds=30)
+    final = cluster.finished(disturbed, seconds=180)
+    assert final["state"] == "completed", final
+    check_whole(cluster, disturbed, shelf, n_runs=2)
+    assert ranks(cluster, disturbed) == ranks(cluster, undisturbed)
+    assert not while_away or cluster.finished(while_away)["state"] == "completed"
+    cluster.wait(
+        lambda: cluster.http.get(f"{cluster.url}/readyz").status_code == 200, "every worker to show life", seconds=60
+    )
+
+
 def test_a_reranker_that_is_down_leaves_the_other_modes_alone(cluster: Cluster, shelf: Shelf) -> None:
     evaluation = submit(cluster, shelf, modes=["hybrid", "hybrid_rerank"], reranker="http:down")
     final = cluster.finished(evaluation)
