@@ -1,7 +1,7 @@
 """The contextual-retrieval code set through the HTTP API: recall@5, @10, @20 beside the published pipelines.
 
-`make measure-anthropic`, or `python -m bench.anthropic [--language english] [--rerank]`. Needs the reference data beside
-the repository (or TOUCHSTONE_SHARED). Prints one JSON line.
+`make measure-anthropic`, or `python -m bench.anthropic [--language english] [--rerank]`. Needs the reference data
+beside the repository (or TOUCHSTONE_SHARED). Prints one JSON line.
 """
 
 import argparse
