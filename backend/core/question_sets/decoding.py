@@ -12,7 +12,6 @@ _MARKS = (  # UTF-32's marks begin with UTF-16's, so they come first
     (codecs.BOM_UTF16_BE, "UTF-16 (big-endian)"),
 )
 _BINARY = (
-    (b"PAR1", "a Parquet file", "Write its rows as JSONL, one question a line"),
     (b"%PDF-", "a PDF document", "Documents go into a source; a question set is JSONL, JSON or CSV"),
     (b"\x1f\x8b", "a gzip archive", "Unpack it first"),
     (b"SQLite format 3\x00", "a SQLite database", "Export its rows as CSV"),

@@ -10,6 +10,7 @@ from backend.core.question_sets.content import Bundle, Content
 from backend.core.question_sets.decoding import decode
 from backend.core.question_sets.expectations import Sources
 from backend.core.question_sets.notes import Notes, Place, refuse
+from backend.core.question_sets.parquet import is_parquet, to_jsonl
 from backend.core.question_sets.registry import find_bundle_format, find_format
 from backend.core.question_sets.zipped import is_zip, unzip
 from backend.core.types import ParsedSet
@@ -41,6 +42,8 @@ def parse(
             max_questions=max_questions,
             max_bytes=max_bytes,
         )
+    if is_parquet(data):
+        data = to_jsonl(data, max_rows=max_questions, max_bytes=4 * max_bytes)
     content = Content(text=decode(data), filename=filename)
     chosen, notes = find_format(content, name=format), Notes()
     return assemble(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from backend.core.question_sets.content import Bundle, BundleFormat, Content, Format
+from backend.core.question_sets.format_autorag import AUTORAG
 from backend.core.question_sets.format_collections import BEIR, TREC
 from backend.core.question_sets.format_csv import CSV
 from backend.core.question_sets.format_json import CASES, JSONL
@@ -23,6 +24,7 @@ FILE_FORMATS: tuple[Format, ...] = (
     COOKBOOK,
     COOKBOOK_CSV,
     CONTEXTUAL,
+    AUTORAG,
     KG_RAG,
     LLAMA_INDEX,
     OPENSEARCH,
