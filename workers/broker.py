@@ -1,28 +1,25 @@
 """A worker outlives its broker.
 
-When a connection is lost, the client hands back the messages that were not acknowledged, over a new connection. While
-the broker is still away that fails, and with an error that ends the whole worker: any that has a task in hand. A
-doorbell is a hint: one that is not handed back is rung again.
+After a connection was lost, the client acknowledges and hands back messages on the channel that was closed with it. It
+means to open a new connection for that, and fails with an AttributeError, which nothing expects: it ends the worker,
+any that had a task in hand. Told as the connection error that it is, Celery passes over it and connects again. What was
+not acknowledged comes twice, and a doorbell may.
 """
 
 from typing import Any
 
 from kombu.transport import redis
-
-from backend import logs
-
-_log = logs.get("worker")
+from redis.exceptions import ConnectionError as BrokerAwayError
 
 
-class ForgivingQoS(redis.QoS):
-    """Handing back is tried, and may fail."""
+class Channel(redis.Channel):
+    """One that says that it is closed."""
 
-    def restore_unacked_once(self, stderr: Any = None) -> None:
-        try:
-            super().restore_unacked_once(stderr=stderr)
-        except Exception as error:  # noqa: BLE001  whatever it is, the connection is being closed
-            _log.warning("doorbells_not_handed_back", error=type(error).__name__)
+    def _connparams(self, asynchronous: bool = False) -> Any:  # noqa: FBT001  the client's signature
+        if self.connection is None or self.connection.client is None:
+            raise BrokerAwayError("This channel was closed with its connection.")
+        return super()._connparams(asynchronous)  # type: ignore[misc]  # the stubs leave it out
 
 
 def connect() -> None:
-    redis.Channel.QoS = ForgivingQoS
+    redis.Transport.Channel = Channel

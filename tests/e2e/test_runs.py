@@ -122,7 +122,7 @@ def test_a_killed_broker_or_database_that_comes_back_changes_no_result(
     cluster: Cluster, shelf: Shelf, standin: Standin, what: str
 ) -> None:
     """Also not by taking the workers with it."""
-    standin.set_script(Script(latency_seconds=0.2))
+    standin.set_script(Script(latency_seconds=0.1))
     modes = {"modes": ["keyword", "hybrid_rerank"], "reranker": "http:near", "cache": False}
     undisturbed = submit(cluster, shelf, **modes)
     assert cluster.finished(undisturbed)["state"] == "completed"

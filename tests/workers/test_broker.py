@@ -1,0 +1,25 @@
+"""What Celery's client of the broker is made to do differently."""
+
+from types import SimpleNamespace
+
+import pytest
+from kombu import Connection
+from kombu.transport import redis as transport
+
+from workers import broker
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport.Transport, "Channel", transport.Transport.Channel)
+    broker.connect()
+
+
+@pytest.mark.usefixtures("connected")
+@pytest.mark.parametrize("connection", [None, SimpleNamespace(client=None)])
+def test_a_closed_channel_fails_as_a_lost_connection_which_celery_expects(connection: object) -> None:
+    channel = object.__new__(transport.Transport.Channel)
+    channel.connection = connection  # type: ignore[assignment]
+    channel._pool = channel._async_pool = None  # type: ignore[attr-defined]
+    with pytest.raises(Connection("redis://nowhere").connection_errors):
+        _ = channel.pool
