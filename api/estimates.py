@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from api.base import Endpoint, read_object
-from api.evaluation_request import EvaluationRequestSerializer
-from api.schema import answer, problems
+from api.evaluation_request import EXAMPLE, EvaluationRequestSerializer
+from api.schema import answer, example, problems
 from backend.models import Scope
 from backend.services import estimates, submissions
 
@@ -56,6 +56,7 @@ class EstimateView(Endpoint):
             "money by TOUCHSTONE_PRICES. Starts nothing and calls no provider."
         ),
         request=EvaluationRequestSerializer,
+        examples=[example(EXAMPLE)],
         responses={200: answer(EstimateSerializer, "The estimate."), **problems(400, 404, 409, 413, 415, 422)},
         tags=["evaluations"],
     )

@@ -7,6 +7,14 @@ from rest_framework import serializers
 from api.enums import LEVELS
 from backend.core.configs import MODES
 
+EXAMPLE = {
+    "question_set": "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11",
+    "scope": {"knowledge_base": "0192f0c0-11aa-7f00-8000-000000000001"},
+    "modes": ["semantic", "keyword", "hybrid", "hybrid_rerank"],
+    "top_k": 10,
+    "label": "before the new chunking",
+}
+
 
 class ScopeSerializer(serializers.Serializer[Any]):
     """Where to search: one of `workspace`, `knowledge_base`, `documents`; narrowed by `source` and `collection`."""

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from api.base import Endpoint, as_json, invalid, read_object
-from api.evaluation_request import EvaluationRequestSerializer
+from api.evaluation_request import EXAMPLE, EvaluationRequestSerializer
 from api.run_shapes import EvaluationDetailSerializer, EvaluationSerializer, ProgressSerializer
 from api.schema import IDEMPOTENCY_KEY, PAGING, answer, example, page_of, path, problems
 from backend.models import Evaluation, Scope
@@ -20,13 +20,6 @@ from backend.services import evaluations, submissions
 from backend.services.idempotency import Answer
 
 _ID = path("evaluation_id", "The evaluation's id.")
-_EXAMPLE = {
-    "question_set": "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11",
-    "scope": {"knowledge_base": "0192f0c0-11aa-7f00-8000-000000000001"},
-    "modes": ["semantic", "keyword", "hybrid", "hybrid_rerank"],
-    "top_k": 10,
-    "label": "before the new chunking",
-}
 
 
 class EvaluationsView(Endpoint):
@@ -52,7 +45,7 @@ class EvaluationsView(Endpoint):
         description="Answers at once; the questions are asked in the background. Poll the `Location`.",
         parameters=[IDEMPOTENCY_KEY],
         request=EvaluationRequestSerializer,
-        examples=[example(_EXAMPLE)],
+        examples=[example(EXAMPLE)],
         responses={
             202: answer(EvaluationDetailSerializer, "Accepted: the evaluation and its runs."),
             **problems(400, 404, 409, 413, 415, 422),
