@@ -8,7 +8,7 @@ READY := .venv/.ready
 export UV_SYSTEM_CERTS := 1
 PYTEST := $(BIN)/pytest
 
-.PHONY: help setup demo up test test-e2e test-unit lint types contracts check lock measure measure-anthropic chaos clean
+.PHONY: help setup demo up test test-unit lint types contracts check lock measure measure-anthropic chaos clean
 
 help:  ## This list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
