@@ -19,11 +19,15 @@ def standin() -> Iterator[Standin]:
 
 @pytest.fixture(scope="module")
 def cluster(standin: Standin) -> Iterator[Cluster]:
-    """Rerankers: `http:near` is the stand-in, `http:down` a port where nobody listens."""
+    """Rerankers: `http:near` and `http:wide` are the stand-in, `http:down` a port where nobody listens."""
     with tempfile.TemporaryDirectory(prefix="ts-e2e-", ignore_cleanup_errors=True) as folder:
         settings = {
             "TOUCHSTONE_RERANK_NEAR_URL": standin.url,
             "TOUCHSTONE_RERANK_NEAR_SHAPE": "tei",
+            # The same server, given a whole pool in one call.
+            "TOUCHSTONE_RERANK_WIDE_URL": standin.url,
+            "TOUCHSTONE_RERANK_WIDE_SHAPE": "tei",
+            "TOUCHSTONE_RERANK_WIDE_BATCH": "64",
             "TOUCHSTONE_RERANK_DOWN_URL": "http://127.0.0.1:9",
             "TOUCHSTONE_RERANK_DOWN_SHAPE": "tei",
             "TOUCHSTONE_PROVIDER_STALL_SECONDS": "2",

@@ -52,9 +52,9 @@ def check_whole(cluster: Cluster, evaluation: str, shelf: Shelf, *, n_runs: int)
 
 
 def test_a_long_reranked_set_runs_in_the_background(cluster: Cluster, shelf: Shelf, standin: Standin) -> None:
-    standin.set_script(Script(latency_seconds=0.3))
+    standin.set_script(Script(latency_seconds=0.3, max_batch=64))
     started = time.monotonic()
-    evaluation = submit(cluster, shelf, modes=["hybrid_rerank"], reranker="http:near", cache=False)
+    evaluation = submit(cluster, shelf, modes=["hybrid_rerank"], reranker="http:wide", cache=False)
     answered = time.monotonic() - started
     seen: list[int] = []
     while True:
@@ -62,7 +62,7 @@ def test_a_long_reranked_set_runs_in_the_background(cluster: Cluster, shelf: She
         seen.append(found["progress"]["n_done"])
         if found["state"] in {"completed", "failed", "cancelled"}:
             break
-        time.sleep(0.2)
+        time.sleep(0.5)
     took = time.monotonic() - started
     assert found["state"] == "completed", found
     assert answered < 0.5
