@@ -73,9 +73,17 @@ def test_a_missed_question_is_shown_with_what_it_expected(
     instead = [{"rank": 1, "path": "policies/travel.md"}]
     rows = [{**missed(1), "expect": expect, "found_instead": instead}, {**a_result(0), "found_instead": []}]
     stub.on("GET runs/r/results", 200, page(*rows))
-    said = touchstone("show", "r", "--outcome", "missed").out
+    overall = {"n": 2, "n_missed": 1, "causes": {"below k": 1}, "n_wrong_passage": 0}
+    lost = {"k": 10, "overall": overall, "ceiling": None, "recall": None, "lift": None, "corpus_changed": False}
+    stub.on("GET runs/r/diagnosis", 200, lost)
+    stub.on("GET runs/r/advice", 200, {"advice": [{"id": "few_questions", "sentence": "Ask more."}]})
+    ended = touchstone("show", "r", "--outcome", "missed")
+    said = ended.out
+    assert ended.code == 0, ended.err
     assert "\n    missed\n    expected policies/leave.pdf\n    instead  1. policies/travel.md\n" in said
     assert "\n    found, rank 1" in said
+    assert "Missed at 10: 1 of 2\n      1  below k" in said
+    assert "Advice\n  - Ask more." in said
 
 
 def test_a_folder_is_no_question_set(
