@@ -1,4 +1,4 @@
-"""The states of evaluations, runs, slices, documents and indexes, and which may follow which."""
+"""The states of evaluations, runs, slices, documents and indexes, and which of them are open."""
 
 from enum import StrEnum
 
@@ -82,21 +82,6 @@ class IngestionState(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
-
-EVALUATION_MOVES: dict[EvaluationState, frozenset[EvaluationState]] = {
-    EvaluationState.QUEUED: frozenset({EvaluationState.PREPARING, EvaluationState.CANCELLING, EvaluationState.FAILED}),
-    EvaluationState.PREPARING: frozenset({EvaluationState.RUNNING, EvaluationState.CANCELLING, EvaluationState.FAILED}),
-    EvaluationState.RUNNING: frozenset(
-        {EvaluationState.AGGREGATING, EvaluationState.CANCELLING, EvaluationState.FAILED}
-    ),
-    EvaluationState.AGGREGATING: frozenset(
-        {EvaluationState.COMPLETED, EvaluationState.FAILED, EvaluationState.RUNNING}
-    ),
-    EvaluationState.CANCELLING: frozenset({EvaluationState.CANCELLED, EvaluationState.FAILED}),
-    EvaluationState.COMPLETED: frozenset({EvaluationState.QUEUED}),
-    EvaluationState.FAILED: frozenset({EvaluationState.QUEUED}),
-    EvaluationState.CANCELLED: frozenset({EvaluationState.QUEUED}),
-}
 
 TERMINAL = frozenset({EvaluationState.COMPLETED, EvaluationState.FAILED, EvaluationState.CANCELLED})
 OPEN_EVALUATIONS = frozenset(EvaluationState) - TERMINAL

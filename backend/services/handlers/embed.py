@@ -1,10 +1,7 @@
 """`embed`: a batch of questions to vectors, handed to the `search` slice of the same questions."""
 
-import base64
 from typing import Any
 from uuid import UUID
-
-import numpy as np
 
 from backend.core.errors import ErrorCode
 from backend.core.states import Lane, SliceKind
@@ -96,7 +93,7 @@ def _vectors(plan: Plan, embedder: EmbedderPlan, texts: list[str], lease: Lease)
     )
     provider_states.succeeded(plan.workspace_id, embedder.spec)
     share = answer.ms / max(1, len(texts) - answer.n_cached)
-    return [encode(vector) for vector in answer.vectors], {
+    return [embedding.pack(vector) for vector in answer.vectors], {
         "ms": share,
         # Each question's share, so that the questions' sum is what the slice took.
         "units": {
@@ -107,20 +104,10 @@ def _vectors(plan: Plan, embedder: EmbedderPlan, texts: list[str], lease: Lease)
     }
 
 
-def encode(vector: Any) -> str:
-    """Little-endian float32, base64: four times smaller than JSON numbers, and exact."""
-    return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
-
-
-def decode(text: str) -> list[float]:
-    values: list[float] = np.frombuffer(base64.b64decode(text), dtype="<f4").tolist()
-    return values
-
-
 def failures_of(payload: dict[str, Any]) -> dict[str, tuple[str, str, bool]]:
     return {key: (value[0], value[1], bool(value[2])) for key, value in payload.get("failures", {}).items()}
 
 
 def vector_of(payload: dict[str, Any], *, key: str, ordinal: int) -> list[float] | None:
     encoded = payload.get("vectors", {}).get(key, {}).get(str(ordinal))
-    return None if encoded is None else decode(encoded)
+    return None if encoded is None else list(embedding.unpack(encoded))
