@@ -218,14 +218,18 @@ def end_overdue() -> int:
 
 
 def advance() -> int:
-    """Evaluations and ingestions whose last slice ended while nobody looked."""
+    """Evaluations and ingestions whose last slice ended while nobody looked.
+
+    A cancelled evaluation waits for live leases only: nobody may claim what is waiting, a slice of a dead worker too.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT e.id FROM backend_evaluation e
             WHERE e.state IN ('running', 'cancelling', 'aggregating') AND NOT EXISTS (
                 SELECT 1 FROM backend_slice s WHERE s.evaluation_id = e.id AND s.epoch = e.epoch
-                AND (s.state = 'pending' OR s.state = 'queued' OR (s.state = 'leased' AND s.lease_until >= now())))
+                AND ((s.state IN ('pending', 'queued') AND (e.state <> 'cancelling' OR s.kind = 'aggregate'))
+                     OR (s.state = 'leased' AND s.lease_until >= now())))
             LIMIT 100
             """
         )

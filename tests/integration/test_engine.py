@@ -282,6 +282,25 @@ def test_cancel_waits_for_a_live_worker_and_not_for_a_dead_one(base: Base) -> No
     assert evaluation.state == EvaluationState.CANCELLED
 
 
+@pytest.mark.parametrize("expired_before_cancel", [True, False])
+def test_a_slice_whose_worker_died_does_not_keep_a_cancelled_evaluation_open(
+    base: Base, expired_before_cancel: bool
+) -> None:
+    """Its run-out lease goes back to waiting, where nobody may claim it any more."""
+    evaluation = submit(base)
+    piece = handed_out(evaluation, SliceKind.SEARCH)
+    assert slices.claim(piece.id, delivery=piece.delivery) is not None
+    if expired_before_cancel:
+        expire(piece)
+    evaluations.cancel(base.workspace, evaluation.id)
+    if not expired_before_cancel:
+        expire(piece)
+    sweeper.sweep()
+    drain()
+    evaluation.refresh_from_db()
+    assert evaluation.state == EvaluationState.CANCELLED
+
+
 def test_a_child_is_never_born_into_a_cancelled_evaluation(base: Base) -> None:
     evaluation = submit(base, modes=["keyword_rerank"], reranker="local")
     piece = handed_out(evaluation, SliceKind.SEARCH)
