@@ -23,7 +23,7 @@ from backend.queries import knowledge, questions
 from backend.queries.evaluations import EvaluationDetail
 from backend.queries.knowledge import BaseState
 from backend.services import evaluations, knowledge_bases, sources
-from backend.services.evaluations import Request
+from backend.services.evaluation_requests import Request
 from touchstone.progress import Bar
 
 MODES = ("semantic", "keyword", "hybrid", "hybrid_rerank")

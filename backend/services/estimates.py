@@ -16,8 +16,8 @@ from backend.providers.rates import Rate
 from backend.queries import corpora
 from backend.search import embedding, providers
 from backend.search.types import IndexRef
-from backend.services import evaluations, plans
-from backend.services.evaluations import Request, Resolved
+from backend.services import evaluation_requests, plans
+from backend.services.evaluation_requests import Request, Resolved
 
 # How Cohere counts: up to so many passages are one search unit.
 _PASSAGES_A_SEARCH_UNIT = 100
@@ -60,7 +60,7 @@ class Estimate:
 
 def of(workspace: Workspace, request: Request) -> Estimate:
     """Raises TouchstoneError for what could not be run either. Calls no provider. The counts are upper bounds."""
-    resolved = evaluations.resolve(workspace, request)
+    resolved = evaluation_requests.resolve(workspace, request)
     table = prices.parse(settings.PRICES)
     embedders = tuple(_embedders(workspace, request, resolved, table=table))
     rerankers = tuple(_rerankers(workspace, request, resolved, table=table))

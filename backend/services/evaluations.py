@@ -1,19 +1,13 @@
 """Evaluations: submitted, advanced, cancelled, tried again. Each move is one conditional update."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 
-from backend.core import configs, metric_keys
-from backend.core.configs import RetrievalConfig, fingerprint
-from backend.core.errors import ConflictError, ErrorCode, NotFoundError, TouchstoneError, ValidationError
-from backend.core.metric_keys import MetricKey
+from backend.core.errors import ConflictError, NotFoundError
 from backend.core.metrics import METRIC_DEFINITIONS_VERSION
 from backend.core.states import (
     OPEN_SLICES,
@@ -26,82 +20,13 @@ from backend.core.states import (
     SliceKind,
     SliceState,
 )
-from backend.core.types import GOOD_OUTCOMES, Level
-from backend.models import Evaluation, QuestionSetVersion, Result, Run, Slice, Workspace
-from backend.providers.base import ProviderError
+from backend.core.types import GOOD_OUTCOMES
+from backend.models import Evaluation, Result, Run, Slice, Workspace
 from backend.queries import corpora
-from backend.search import providers
-from backend.search.types import IndexRef, SearchScope
-from backend.services import pump, question_sets, scopes, slices
-from backend.services.scopes import ResolvedScope
+from backend.search.types import SearchScope
+from backend.services import pump, slices
+from backend.services.evaluation_requests import Request, measured_by, resolve
 from backend.version import CODE_VERSION
-
-MAX_TOP_K = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What `POST evaluations` says, parsed but not yet resolved (spec: docs/http-api.md)."""
-
-    question_set: str = ""
-    file: str = ""
-    scope: Mapping[str, Any] = field(default_factory=dict)
-    modes: Sequence[Any] | None = None
-    configurations: Sequence[Any] | None = None
-    reranker: str = ""
-    top_k: int | None = None
-    k: int | Sequence[int] | None = None
-    level: str = ""
-    primary_metric: str = ""
-    evaluate_answers: bool = False
-    llm: str = ""
-    cache: bool = True
-    label: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    wait_for_index: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
-    """A request with what it names: the questions, where to search, how."""
-
-    scoped: ResolvedScope
-    version: QuestionSetVersion
-    configs: tuple[RetrievalConfig, ...]
-
-    def config_fingerprint(self, config: RetrievalConfig) -> str:
-        """Over the canonical configuration and the settings of the Indexes it reads (which ones is no part)."""
-        return _config_fingerprint(config, self.scoped.scope.indexes_for(config.index))
-
-
-def resolve(workspace: Workspace, request: Request) -> Resolved:
-    """Raises TouchstoneError for what cannot be run. Writes nothing, but a set file is read into its set."""
-    if request.evaluate_answers:
-        raise TouchstoneError(
-            ErrorCode.PROVIDER_NOT_CONFIGURED,
-            "Judging answers needs a chat model, and this release has none: leave evaluate_answers out.",
-            field="evaluate_answers",
-        )
-    scoped = scopes.resolve(
-        workspace,
-        request.scope,
-        wait_for_index=request.wait_for_index,
-        index_overrides=_overrides(request.configurations),
-    )
-    version = question_sets.resolve(
-        workspace, request.question_set or None, file=request.file or None, knowledge_base=scoped.knowledge_base
-    )
-    base = scoped.knowledge_base
-    base_settings = base.settings if base is not None else {}
-    retrievals = configs.parse_all(
-        modes=request.modes,
-        configurations=request.configurations,
-        reranker=request.reranker or str(base_settings.get("reranker") or "") or settings.RERANKER,
-        base_fusion=base_settings.get("fusion"),
-    )
-    for config in retrievals:
-        _check_reranker(config)
-    return Resolved(scoped=scoped, version=version, configs=tuple(retrievals))
 
 
 def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluation:
@@ -161,56 +86,6 @@ def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluatio
         _insert_control_slice(evaluation, SliceKind.PREPARE)
         pump.ring_later()
     return evaluation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    level: Level
-    top_k: int
-    ks: tuple[int, ...]
-    keys: tuple[MetricKey, ...]
-    primary: MetricKey
-
-
-def measured_by(request: Request, version: QuestionSetVersion) -> Measured:
-    """At which level and ranks, by which metrics."""
-    cutoffs = metric_keys.resolve_cutoffs(k=request.k, top_k=request.top_k)
-    if cutoffs.top_k > MAX_TOP_K:
-        raise ValidationError(f"top_k is at most {MAX_TOP_K}, not {cutoffs.top_k}.", field="top_k")
-    if request.level and request.level not in set(Level):
-        raise ValidationError(f"level is document or passage, not {request.level!r}.", field="level")
-    graded = version.is_graded
-    keys = metric_keys.default_keys(ks=cutoffs.ks, top_k=cutoffs.top_k, graded=graded)
-    primary = metric_keys.default_primary(top_k=cutoffs.top_k, graded=graded)
-    if request.primary_metric:
-        primary = MetricKey.parse(request.primary_metric, top_k=cutoffs.top_k)
-        if primary not in keys:
-            keys = (*keys, primary)
-    return Measured(
-        level=Level(request.level or version.level),
-        top_k=cutoffs.top_k,
-        ks=cutoffs.ks,
-        keys=tuple(keys),
-        primary=primary,
-    )
-
-
-def _overrides(configurations: Sequence[Any] | None) -> list[str]:
-    return [str(item["index"]) for item in configurations or () if isinstance(item, Mapping) and item.get("index")]
-
-
-def _check_reranker(config: RetrievalConfig) -> None:
-    """Refuse at submit what no question could be reranked with. Whether a server answers is seen when it runs."""
-    if config.reranker:
-        try:
-            providers.describe_reranker(config.reranker)
-        except ProviderError as error:
-            raise TouchstoneError(error.code, error.message, field="reranker") from error
-
-
-def _config_fingerprint(config: RetrievalConfig, indexes: Sequence[IndexRef]) -> str:
-    canonical = {name: value for name, value in config.canonical().items() if name != "index"}
-    return fingerprint([canonical, sorted((dict(index.settings) for index in indexes), key=fingerprint)])
 
 
 def _insert_control_slice(evaluation: Evaluation, kind: SliceKind, *, pool: str = "") -> None:

@@ -13,7 +13,7 @@ from backend.core.states import EvaluationState, RunKind, RunState
 from backend.models import Evaluation, KnowledgeBase, QuestionSetVersion, Run, Workspace
 from backend.models.base import new_id
 from backend.services import plans, results, run_numbers
-from backend.services.evaluations import Measured
+from backend.services.evaluation_requests import Measured
 from backend.services.results import ResultRow
 from backend.services.run_numbers import Row
 from backend.version import CODE_VERSION

@@ -13,8 +13,8 @@ from backend.core import configs, metric_keys
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.metric_keys import MetricKey
 from backend.core.types import Level
-from backend.services import evaluations
-from backend.services.evaluations import Request
+from backend.services import evaluation_requests
+from backend.services.evaluation_requests import Request
 
 FIELDS = tuple(field.name for field in fields(Request))
 MAX_LABEL, MAX_NAME, MAX_METADATA, MAX_CONFIGURATIONS = 200, 200, 20_000, 64
@@ -100,8 +100,8 @@ def _check_measures(values: Mapping[str, Any], tell: Any) -> None:
     top_k: int | None = None
     try:
         cutoffs = metric_keys.resolve_cutoffs(k=values.get("k"), top_k=values.get("top_k"))
-        if cutoffs.top_k > evaluations.MAX_TOP_K:
-            tell(f"top_k is at most {evaluations.MAX_TOP_K}, not {cutoffs.top_k}.", "top_k")
+        if cutoffs.top_k > evaluation_requests.MAX_TOP_K:
+            tell(f"top_k is at most {evaluation_requests.MAX_TOP_K}, not {cutoffs.top_k}.", "top_k")
         else:
             top_k = cutoffs.top_k
     except ValidationError as error:

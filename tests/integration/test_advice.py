@@ -9,7 +9,7 @@ from backend.core.states import EvaluationState
 from backend.models import Evaluation, KnowledgeBase, LabelResolution, Run
 from backend.queries.advice import has_code
 from backend.services import advising, diagnoses, evaluations, question_sets
-from backend.services.evaluations import Request
+from backend.services.evaluation_requests import Request
 from tests.engine import drain
 from tests.integration.ingest_work import ingest, new_base
 

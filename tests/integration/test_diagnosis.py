@@ -16,7 +16,7 @@ from backend.search import bm25, pipeline, rerank
 from backend.search.snapshot import open_snapshot
 from backend.search.types import Ranked
 from backend.services import diagnoses, evaluations, plans, question_sets, rankings, results
-from backend.services.evaluations import Request
+from backend.services.evaluation_requests import Request
 from backend.services.results import ResultRow
 from tests.integration.search_rows import Base, Row, make_base
 

@@ -26,7 +26,7 @@ from backend.services import (
     sweeper,
     work,
 )
-from backend.services.evaluations import Request
+from backend.services.evaluation_requests import Request
 from backend.services.results import ResultRow
 from backend.services.slices import LeaseLostError
 from tests.engine import drain

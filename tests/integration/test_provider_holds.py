@@ -11,7 +11,7 @@ from backend.core.states import SliceState
 from backend.models import Evaluation, KnowledgeBase, ProviderState, Slice
 from backend.search import providers
 from backend.services import evaluations, pump, question_sets, work
-from backend.services.evaluations import Request
+from backend.services.evaluation_requests import Request
 from tests.engine import drain
 from tests.integration.ingest_work import ingest, new_base, states, upload
 from tests.standins import Fault, Script, Standin

@@ -10,7 +10,7 @@ from backend.core.states import EvaluationState
 from backend.models import Evaluation, KnowledgeBase, Result, Run
 from backend.queries import comparisons
 from backend.services import evaluations, knowledge_bases, question_sets, scopes
-from backend.services.evaluations import Request
+from backend.services.evaluation_requests import Request
 from tests.engine import drain
 from tests.integration.ingest_work import ingest, new_base, upload
 

@@ -17,7 +17,7 @@ from backend.core.types import Level, Outcome
 from backend.models import KnowledgeBase, Run, Source, Workspace
 from backend.queries import knowledge, questions
 from backend.search.types import SearchScope
-from backend.services import diagnoses, evaluations, finished_runs, question_sets
+from backend.services import diagnoses, evaluation_requests, finished_runs, question_sets
 from backend.services.finished_runs import Record
 from backend.services.importing import matching, telling
 from backend.services.importing.matching import Matched
@@ -63,8 +63,8 @@ def import_run(
         if items is not None
         else imported_rankings.parse(data or b"", format=request.format or None, max_bytes=settings.MAX_SET_BYTES)
     )
-    measured = evaluations.measured_by(
-        evaluations.Request(
+    measured = evaluation_requests.measured_by(
+        evaluation_requests.Request(
             top_k=request.top_k, k=request.k, level=request.level, primary_metric=request.primary_metric
         ),
         version,

@@ -14,8 +14,8 @@ from backend.core.metric_keys import MetricKey
 from backend.core.states import RunKind, RunState
 from backend.models import QuestionSetVersion, Run, Workspace
 from backend.queries import questions, runs
-from backend.services import evaluations, finished_runs
-from backend.services.evaluations import Measured
+from backend.services import evaluation_requests, finished_runs
+from backend.services.evaluation_requests import Measured
 from backend.services.finished_runs import Record
 from backend.services.rescoring.scoring import Scoring, kept_of
 
@@ -77,8 +77,8 @@ def _measured(request: Request, source: Run, version: QuestionSetVersion) -> Mea
     if top_k is None:
         wanted = [k for k in ([request.k] if isinstance(request.k, int) else request.k or ()) if isinstance(k, int)]
         top_k = max(source.top_k, *wanted, 1)
-    measured = evaluations.measured_by(
-        evaluations.Request(
+    measured = evaluation_requests.measured_by(
+        evaluation_requests.Request(
             top_k=top_k,
             k=request.k,
             level=request.level or source.level,

@@ -15,7 +15,7 @@ from backend.models import Chunk, QuestionSetVersion, Result, Run
 from backend.models import Question as QuestionRow
 from backend.search.types import SearchScope
 from backend.services import labels, plans
-from backend.services.evaluations import Measured
+from backend.services.evaluation_requests import Measured
 from backend.services.finished_runs import Made
 from backend.services.rescoring.pieces import Piece, passage_of
 from backend.services.rescoring.shortfall import Shortfall

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from backend.core.errors import ErrorCode, Fault, ValidationError
-from backend.services.evaluations import Measured
+from backend.services.evaluation_requests import Measured
 
 
 @dataclass(slots=True, kw_only=True)
