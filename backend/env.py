@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -52,6 +53,20 @@ def whole(name: str, default: int, *, low: int = 0, env: Mapping[str, str] = os.
     if value != int(value):
         raise EnvError(f"{name} is {value}; write a whole number.")
     return int(value)
+
+
+def money(name: str, *, env: Mapping[str, str] = os.environ) -> Decimal | None:
+    """An amount, exact; None where nothing is set."""
+    value = text(name, env=env)
+    if not value:
+        return None
+    try:
+        amount = Decimal(value)
+    except InvalidOperation:
+        raise EnvError(f"{name} is {value!r}; write an amount such as 50 or 49.90.") from None
+    if not amount.is_finite() or amount < 0:
+        raise EnvError(f"{name} is {value}; the lowest value is 0.")
+    return amount
 
 
 def words(name: str, default: str = "", *, env: Mapping[str, str] = os.environ) -> list[str]:

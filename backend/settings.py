@@ -34,11 +34,13 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
+    "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "django_htmx",
     "backend",
     "console",
 ]
@@ -52,6 +54,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "api.urls"
@@ -65,6 +69,7 @@ TEMPLATES: list[dict[str, Any]] = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
             ]
         },
     }
@@ -74,6 +79,8 @@ STATIC_URL = "/static/"
 STATIC_ROOT = None
 WHITENOISE_USE_FINDERS = True
 LOGIN_URL = "/login"
+# What a form did is told on the next page, once; in the session, since a cookie holds little.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 LANGUAGE_CODE = "en"
 USE_I18N = False
 USE_TZ = True
@@ -111,6 +118,11 @@ PROVIDER_SLOTS = env.whole("TOUCHSTONE_PROVIDER_SLOTS", 32, low=1)
 PROVIDER_TIMEOUT_SECONDS = env.number("TOUCHSTONE_PROVIDER_TIMEOUT_SECONDS", 60, low=0.1)
 PROVIDER_STALL_SECONDS = env.number("TOUCHSTONE_PROVIDER_STALL_SECONDS", 120, low=0)
 PROVIDER_PROBE_SECONDS = env.number("TOUCHSTONE_PROVIDER_PROBE_SECONDS", 10, low=0.1)
+# What a workspace may have unless its own limits say otherwise (docs/operations.md): questions begun and not ended,
+# evaluations that have not ended, money a month (none: no limit).
+WORKSPACE_WINDOW = env.whole("TOUCHSTONE_WORKSPACE_WINDOW", 1600, low=1)
+OPEN_EVALUATIONS = env.whole("TOUCHSTONE_OPEN_EVALUATIONS", 500, low=1)
+SPEND_PER_MONTH = env.money("TOUCHSTONE_SPEND_PER_MONTH")
 MAX_QUESTIONS = env.whole("TOUCHSTONE_MAX_QUESTIONS", 100_000, low=1)
 MAX_SET_BYTES = env.whole("TOUCHSTONE_MAX_SET_BYTES", 50 * 1024 * 1024, low=1)
 MAX_DOCUMENT_BYTES = env.whole("TOUCHSTONE_MAX_DOCUMENT_BYTES", 50 * 1024 * 1024, low=1)

@@ -1,9 +1,7 @@
 """The start page, and the ways in and out."""
 
 from django.contrib import auth
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -12,33 +10,37 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backend.core.errors import TouchstoneError
-from backend.models import Membership, Workspace
+from backend.models import Scope
 from backend.queries import evaluations, knowledge, questions
 from backend.services import workspaces
+from console import access
+from console.access import PageRequest, page
 
 N_EVALUATIONS, N_BASES = 10, 20
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
-@require_safe
-@never_cache
-@login_required
-def home(request: HttpRequest) -> HttpResponse:
+@page()
+def home(request: PageRequest) -> HttpResponse:
     """The latest evaluations, the bases, and what to do first where there is nothing yet."""
-    workspace = _workspace(request)
-    if workspace is None:
-        return render(request, "home.html", {"workspace": None})
+    workspace = request.workspace
     now = timezone.now()
     return render(
         request,
         "home.html",
         {
-            "workspace": workspace,
             "evaluations": [evaluations.row(one, now=now) for one in evaluations.of(workspace)[:N_EVALUATIONS]],
             "bases": knowledge.base_rows(knowledge.bases_of(workspace)[:N_BASES]),
             "sets": list(questions.sets_of(workspace)[:N_BASES]),
         },
     )
+
+
+@page(None, post=Scope.READ)
+def workspace(request: PageRequest) -> HttpResponse:
+    """Go to another of one's workspaces."""
+    access.choose(request, request.POST.get("workspace", ""))
+    return redirect("home")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -71,16 +73,6 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
 def logout(request: HttpRequest) -> HttpResponse:
     auth.logout(request)
     return redirect("login")
-
-
-def _workspace(request: HttpRequest) -> Workspace | None:
-    """The user's first; choosing among several comes with the members page."""
-    if not isinstance(request.user, User):
-        return None
-    member = (
-        Membership.objects.filter(user=request.user).select_related("workspace").order_by("created_at", "id").first()
-    )
-    return None if member is None else member.workspace
 
 
 def _next(request: HttpRequest) -> str:

@@ -9,4 +9,5 @@ urlpatterns = [
     path("login", pages.login, name="login"),
     path("login/<str:secret>", pages.login_link, name="login-link"),
     path("logout", pages.logout, name="logout"),
+    path("workspace", pages.workspace, name="workspace"),
 ]
