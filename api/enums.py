@@ -3,7 +3,16 @@
 from backend.core.diagnosis import Cause
 from backend.core.imported_rankings import Format
 from backend.core.question_sets import format_names
-from backend.core.states import DocumentState, EvaluationState, IndexState, IngestionState, RunKind, RunState
+from backend.core.states import (
+    DocumentState,
+    EvaluationState,
+    IndexState,
+    IngestionState,
+    JobKind,
+    JobState,
+    RunKind,
+    RunState,
+)
 from backend.core.types import Level, Outcome
 from backend.models import SourceKind
 from backend.queries.knowledge import BaseState
@@ -13,6 +22,8 @@ RUN_STATES = [one.value for one in RunState]
 RUN_KINDS = [one.value for one in RunKind]
 DOCUMENT_STATES = [one.value for one in DocumentState]
 INGESTION_STATES = [one.value for one in IngestionState]
+JOB_STATES = [one.value for one in JobState]
+JOB_KINDS = [one.value for one in JobKind]
 INDEX_STATES = [one.value for one in IndexState]
 BASE_STATES = [one.value for one in BaseState]
 SOURCE_KINDS = [one.value for one in SourceKind]

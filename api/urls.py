@@ -14,6 +14,7 @@ from api.exports import RunExportView
 from api.health import healthz, readyz
 from api.indexes import IndexesView
 from api.ingestions import IngestionsView, IngestionView
+from api.jobs import JobCancelView, JobFileView, JobsView, JobView
 from api.knowledge_bases import KnowledgeBasesView, KnowledgeBaseView
 from api.metrics import metrics
 from api.preflight import PreflightView
@@ -71,6 +72,10 @@ api: list[URLPattern | URLResolver] = [
     path("runs/<str:run_id>/export", RunExportView.as_view()),
     path("runs/<str:run_id>/rescore", RescoreView.as_view()),
     path("comparisons", ComparisonsView.as_view()),
+    path("jobs", JobsView.as_view()),
+    path("jobs/<str:job_id>", JobView.as_view()),
+    path("jobs/<str:job_id>/file", JobFileView.as_view()),
+    path("jobs/<str:job_id>/cancel", JobCancelView.as_view()),
     path("schema", SchemaView.as_view(), name="schema"),
     path("docs", DocsView.as_view(url_name="schema"), name="docs"),
 ]

@@ -207,6 +207,8 @@ SPECTACULAR_SETTINGS = {
         "RankingsFormat": "api.enums.RANKING_FORMATS",
         "DocumentState": "api.enums.DOCUMENT_STATES",
         "IngestionState": "api.enums.INGESTION_STATES",
+        "JobState": "api.enums.JOB_STATES",
+        "JobKind": "api.enums.JOB_KINDS",
         "IndexState": "api.enums.INDEX_STATES",
         "KnowledgeBaseState": "api.enums.BASE_STATES",
         "Level": "api.enums.LEVELS",

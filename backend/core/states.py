@@ -54,6 +54,36 @@ class SliceKind(StrEnum):
     JOB = "job"
 
 
+class JobState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
+
+
+class JobKind(StrEnum):
+    """What a job does; each has its handler in backend/services/handlers/job.py."""
+
+    PREFLIGHT = "preflight"
+    COMPARISON = "comparison"
+    RESCORE = "rescore"
+    IMPORT = "import"
+    EXPORT = "export"
+    GENERATE = "generate"
+    GATE = "gate"
+    ALERT = "alert"
+    SURVEY = "survey"
+
+
+class FileRole(StrEnum):
+    """A job's file: what it was given to work on, and what it made."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
 class Lane(StrEnum):
     """Which workers take it. Also the name of the Celery queue."""
 
@@ -83,8 +113,20 @@ class IngestionState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class FiringState(StrEnum):
+    """What became of a schedule's slot. `missed`: nothing looked at the clock until its grace was over. `covered`:
+    several slots passed within the grace, and the latest of them ran."""
+
+    STARTED = "started"
+    SKIPPED = "skipped"
+    COVERED = "covered"
+    MISSED = "missed"
+    FAILED = "failed"
+
+
 TERMINAL = frozenset({EvaluationState.COMPLETED, EvaluationState.FAILED, EvaluationState.CANCELLED})
 OPEN_EVALUATIONS = frozenset(EvaluationState) - TERMINAL
 WORKING = frozenset({EvaluationState.PREPARING, EvaluationState.RUNNING})
 OPEN_SLICES = frozenset({SliceState.PENDING, SliceState.QUEUED, SliceState.LEASED})
 OPEN_INGESTIONS = frozenset({IngestionState.QUEUED, IngestionState.RUNNING})
+OPEN_JOBS = frozenset({JobState.QUEUED, JobState.RUNNING, JobState.CANCELLING})

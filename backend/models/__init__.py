@@ -1,5 +1,6 @@
 """The tables. One Django app; each file one area."""
 
+from backend.models.access import AuditEvent, LoginFailures, ProviderKey
 from backend.models.accounts import (
     SCOPES_OF,
     IdempotencyRecord,
@@ -10,6 +11,9 @@ from backend.models.accounts import (
     Token,
     Workspace,
 )
+from backend.models.answers import Answer, CachedReply
+from backend.models.generation import Draft, Generation
+from backend.models.jobs import Job, JobFile
 from backend.models.knowledge import (
     Blob,
     CachedEmbedding,
@@ -26,25 +30,55 @@ from backend.models.knowledge import (
 from backend.models.labels import LabelResolution, ResolvedLabel
 from backend.models.questions import Question, QuestionSet, QuestionSetVersion, SourceSetFile
 from backend.models.runs import Evaluation, ProviderState, Pulse, Result, Run, Slice
+from backend.models.schedules import (
+    Alert,
+    AlertTarget,
+    Baseline,
+    CorpusSnapshot,
+    Delivery,
+    Firing,
+    Gate,
+    GateCheck,
+    Schedule,
+)
+from backend.models.spend import Purpose, SpendEntry, SpendMonth
 
 __all__ = [
     "SCOPES_OF",
+    "Alert",
+    "AlertTarget",
+    "Answer",
+    "AuditEvent",
+    "Baseline",
     "Blob",
     "CachedEmbedding",
+    "CachedReply",
     "CachedScore",
     "Chunk",
+    "CorpusSnapshot",
+    "Delivery",
     "Document",
+    "Draft",
     "Evaluation",
+    "Firing",
+    "Gate",
+    "GateCheck",
+    "Generation",
     "IdempotencyRecord",
     "Index",
     "IndexedDocument",
     "Ingestion",
+    "Job",
+    "JobFile",
     "KnowledgeBase",
     "LabelResolution",
+    "LoginFailures",
     "LoginLink",
     "Membership",
+    "ProviderKey",
     "ProviderState",
     "Pulse",
+    "Purpose",
     "Question",
     "QuestionSet",
     "QuestionSetVersion",
@@ -52,11 +86,14 @@ __all__ = [
     "Result",
     "Role",
     "Run",
+    "Schedule",
     "Scope",
     "Slice",
     "Source",
     "SourceKind",
     "SourceSetFile",
+    "SpendEntry",
+    "SpendMonth",
     "Token",
     "Workspace",
 ]

@@ -8,6 +8,7 @@ from backend.core.states import EvaluationState, Lane, RunKind, RunState, SliceK
 from backend.core.types import Level, Outcome
 from backend.models.accounts import Workspace
 from backend.models.base import choices, new_id, one_of
+from backend.models.jobs import Job
 from backend.models.knowledge import Ingestion, KnowledgeBase
 from backend.models.questions import QuestionSetVersion
 
@@ -34,7 +35,6 @@ class Evaluation(models.Model):
     wait_for_index = models.BooleanField(default=False)
     code = models.CharField(max_length=40, blank=True)
     reason = models.TextField(blank=True)
-    n_slices_lost = models.PositiveIntegerField(default=0)
     deadline_at = models.DateTimeField()
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -97,8 +97,12 @@ class Run(models.Model):
     counts = models.JSONField(default=dict, blank=True)
     timings = models.JSONField(default=dict, blank=True)
     cost = models.JSONField(default=dict, blank=True)
+    # Figures of judged answers (docs/answers.md): apart from `metrics`, which are retrieval's alone.
+    answers = models.JSONField(default=dict, blank=True, db_default={})
     label = models.CharField(max_length=200, blank=True)
     pinned = models.BooleanField(default=False)
+    # Its rankings and snippets are gone (services/retention.py); its numbers, and those of each question, are not.
+    pruned_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
@@ -149,10 +153,10 @@ class Result(models.Model):
 
 
 class Slice(models.Model):
-    """The unit of dispatch: one message, one or several per-question tasks of an evaluation or an ingestion.
+    """The unit of dispatch: one message, one or several per-question tasks of an evaluation, an ingestion, or a job.
 
     `delivery` rises with each hand-out and the doorbell carries it; `token` fences every write of its holder.
-    `items` are question ordinals (evaluation) or unused (ingestion, whose documents are in the payload).
+    `items` are question ordinals (evaluation) or unused (ingestion, whose documents are in the payload; job).
     `payload` is what the parent handed over, kept until the slice ends.
     """
 
@@ -160,6 +164,7 @@ class Slice(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
     evaluation = models.ForeignKey(Evaluation, on_delete=models.CASCADE, null=True, related_name="slices")
     ingestion = models.ForeignKey(Ingestion, on_delete=models.CASCADE, null=True, related_name="slices")
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, null=True, related_name="slices")
     epoch = models.PositiveIntegerField(default=1)
     kind = models.CharField(max_length=10, choices=choices(SliceKind))
     lane = models.CharField(max_length=10, choices=choices(Lane))
@@ -193,8 +198,16 @@ class Slice(models.Model):
                 name="slice_is_inserted_once",
                 condition=Q(evaluation__isnull=False),
             ),
+            models.UniqueConstraint(
+                fields=["job"],
+                name="job_has_one_open_slice",
+                condition=Q(job__isnull=False, state__in=["pending", "queued", "leased"]),
+            ),
             models.CheckConstraint(
-                condition=Q(evaluation__isnull=False) ^ Q(ingestion__isnull=False), name="slice_has_one_owner"
+                condition=Q(evaluation__isnull=False, ingestion__isnull=True, job__isnull=True)
+                | Q(evaluation__isnull=True, ingestion__isnull=False, job__isnull=True)
+                | Q(evaluation__isnull=True, ingestion__isnull=True, job__isnull=False),
+                name="slice_has_one_owner",
             ),
             one_of("state", SliceState, name="slice_state_is_known"),
             models.CheckConstraint(
@@ -239,7 +252,10 @@ class ProviderState(models.Model):
     n_failures = models.PositiveIntegerField(default=0)
     stalled_at = models.DateTimeField(null=True)
     probe_at = models.DateTimeField(null=True)
+    held_at = models.DateTimeField(null=True)
     hold_until = models.DateTimeField(null=True)
+    # With a default of the database's: workers of the release before write none.
+    code = models.CharField(max_length=40, blank=True, default="", db_default="")
     reason = models.TextField(blank=True)
 
     class Meta:

@@ -87,6 +87,15 @@ _QUERIES: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
         "SELECT state, count(*) FROM backend_ingestion WHERE state IN ('queued', 'running') GROUP BY 1",
     ),
     (
+        "jobs",
+        "Jobs that have not ended, by kind and state.",
+        ("kind", "state"),
+        """
+        SELECT kind, state, count(*) FROM backend_job
+        WHERE state IN ('queued', 'running', 'cancelling') GROUP BY 1, 2
+        """,
+    ),
+    (
         "providers_stalled",
         "Providers that failed 20 times in a row and are being probed.",
         (),

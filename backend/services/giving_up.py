@@ -10,7 +10,7 @@ from backend.core.errors import ErrorCode
 from backend.core.states import OPEN_SLICES, TERMINAL, EvaluationState, Lane, RunState, SliceKind, SliceState
 from backend.core.types import Outcome
 from backend.models import Evaluation, Run, Slice
-from backend.services import ingestion, plans, provider_states, results, slices
+from backend.services import ingestion, jobs, plans, provider_states, results, slices
 from backend.services.provider_states import Standing
 from backend.services.results import ResultRow
 from backend.services.slices import Lease
@@ -44,8 +44,12 @@ def stop_reranker(lease: Lease, *, code: ErrorCode, reason: str) -> None:
     """A fault that no other question can escape (auth, billing, quota, unknown model): the modes that use this
     reranker stop with one reason; what has not been tried is `not_run`."""
     with transaction.atomic():
-        # Every slice of this reranker that is open: those at work fail by themselves, or find their slice closed.
-        _end_all(lease.evaluation, lease.reranker, outcome=Outcome.NOT_RUN, code=code, reason=reason)
+        # Every slice of this reranker that is open: those at work fail by themselves, or find their slice closed. Where
+        # it is money that stops them, what is being paid for just now is kept.
+        spared = lease.slice_id if code is ErrorCode.SPEND_LIMIT else None
+        _end_all(
+            lease.evaluation, lease.reranker, outcome=Outcome.NOT_RUN, code=code, reason=reason, leased_only=spared
+        )
         run_ids = [
             planned.run_id for planned in plans.load(lease.evaluation).runs if planned.config.reranker == lease.reranker
         ]
@@ -78,16 +82,26 @@ def stalled(lease: Lease, *, provider: str, standing: Standing) -> None:
         )
 
 
-def _end_all(evaluation_id: UUID, reranker: str, *, outcome: Outcome, code: ErrorCode, reason: str) -> None:
-    """Close an evaluation's open slices of a reranker and write their rows; inside a transaction."""
+def _end_all(
+    evaluation_id: UUID,
+    reranker: str,
+    *,
+    outcome: Outcome,
+    code: ErrorCode,
+    reason: str,
+    leased_only: UUID | None = None,
+) -> None:
+    """Close an evaluation's open slices of a reranker and write their rows; inside a transaction. `leased_only`: of
+    those at work, this one alone."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT id FROM backend_slice
             WHERE evaluation_id = %s AND reranker = %s AND kind = 'rerank' AND state IN ('pending', 'queued', 'leased')
+              AND (state <> 'leased' OR %s::uuid IS NULL OR id = %s)
             ORDER BY id FOR UPDATE
             """,
-            [evaluation_id, reranker],
+            [evaluation_id, reranker, leased_only, leased_only],
         )
         ids = [row[0] for row in cursor.fetchall()]
     for start in range(0, len(ids), 500):
@@ -105,6 +119,8 @@ def give_up(piece: Slice, *, code: ErrorCode, reason: str) -> None:
             return
         if locked.ingestion_id is not None:
             ingestion.give_up(locked, code=code, reason=reason)
+        elif locked.job_id is not None:
+            jobs.give_up(locked.job_id, code=code, reason=reason)
         elif locked.kind == SliceKind.EMBED:
             _search_without_vectors(locked, code=code, reason=reason)
         elif locked.kind in {SliceKind.PREPARE, SliceKind.AGGREGATE}:

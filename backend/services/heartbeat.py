@@ -55,7 +55,7 @@ def _beat() -> None:
             try:
                 if not slices.renew(lease):
                     lease.lost.set()
-                    _log.info("lease_lost", slice=str(lease.slice_id), evaluation=str(lease.evaluation_id))
+                    _log.info("lease_lost", slice=str(lease.slice_id), owner=str(lease.owner))
             except DatabaseError as error:
                 # PostgreSQL is away: the lease may run out meanwhile, and the commit will tell.
                 _log.warning("heartbeat_failed", error=type(error).__name__)

@@ -8,8 +8,8 @@ from django.db import connection
 
 from backend import logs
 from backend.models import Evaluation, Index
-from backend.search import ann, bm25_files
-from backend.services import blobs, idempotency, labels
+from backend.search import ann, bm25_files, ledger
+from backend.services import blobs, idempotency, jobs, labels
 
 _log = logs.get("housekeeping")
 _BATCH = 10_000
@@ -23,8 +23,10 @@ class Cleaned:
     n_answers: int
     n_blobs: int
     n_resolutions: int
+    n_jobs: int
     n_indexes: int
     n_word_files: int
+    n_spend_entries: int
 
 
 def clean(*, now: datetime) -> Cleaned:
@@ -35,8 +37,10 @@ def clean(*, now: datetime) -> Cleaned:
         n_answers=idempotency.forget(now=now),
         n_blobs=blobs.sweep(now),
         n_resolutions=labels.forget(now=now),
+        n_jobs=jobs.forget(),
         n_indexes=_drop_retired(),
         n_word_files=bm25_files.remove_unknown(),
+        n_spend_entries=ledger.fold(),
     )
     _log.info("cleaned", **{name: getattr(cleaned, name) for name in cleaned.__slots__})
     return cleaned

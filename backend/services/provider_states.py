@@ -38,12 +38,17 @@ class Standing:
 
 
 def standing(
-    workspace_id: UUID, provider: str, *, evaluation_id: UUID | None = None, ingestion_id: UUID | None = None
+    workspace_id: UUID,
+    provider: str,
+    *,
+    evaluation_id: UUID | None = None,
+    ingestion_id: UUID | None = None,
+    job_id: UUID | None = None,
 ) -> Standing:
     """Ask before a call. While stalled, exactly one caller per probe interval is let through.
 
-    The time after which it is given up counts from the start of the evaluation or ingestion, where the stall is older:
-    a provider that died yesterday is probed again for today's run.
+    The time after which it is given up counts from the start of the evaluation, ingestion or job, where the stall is
+    older: a provider that died yesterday is probed again for today's run.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -52,10 +57,11 @@ def standing(
                    EXTRACT(epoch FROM now() - GREATEST(
                        stalled_at,
                        (SELECT started_at FROM backend_evaluation WHERE id = %s),
-                       (SELECT created_at FROM backend_ingestion WHERE id = %s))) > %s, reason, n_failures
+                       (SELECT created_at FROM backend_ingestion WHERE id = %s),
+                       (SELECT started_at FROM backend_job WHERE id = %s))) > %s, reason, n_failures
             FROM backend_providerstate WHERE workspace_id = %s AND provider = %s
             """,
-            [evaluation_id, ingestion_id, settings.PROVIDER_STALL_SECONDS, workspace_id, provider],
+            [evaluation_id, ingestion_id, job_id, settings.PROVIDER_STALL_SECONDS, workspace_id, provider],
         )
         row = cursor.fetchone()
         if row is None:
@@ -82,7 +88,13 @@ def standing(
 def check(lease: Lease, provider: str) -> Standing:
     """Ask before a call that this slice would make. Raises PacedError while the provider is held or being probed by
     another; `gave_up` is the caller's to deal with."""
-    found = standing(lease.workspace_id, provider, evaluation_id=lease.evaluation_id, ingestion_id=lease.ingestion_id)
+    found = standing(
+        lease.workspace_id,
+        provider,
+        evaluation_id=lease.evaluation_id,
+        ingestion_id=lease.ingestion_id,
+        job_id=lease.job_id,
+    )
     if found.wait_seconds > 0:
         raise PacedError(f"{provider} is not to be called yet. {found.reason}".strip(), wait_seconds=found.wait_seconds)
     return found
@@ -99,7 +111,8 @@ def succeeded(workspace_id: UUID, provider: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE backend_providerstate SET n_failures = 0, stalled_at = NULL, probe_at = NULL, reason = ''
+            UPDATE backend_providerstate SET n_failures = 0, stalled_at = NULL, probe_at = NULL, code = '',
+                   reason = ''
             WHERE workspace_id = %s AND provider = %s AND (n_failures > 0 OR stalled_at IS NOT NULL)
             """,
             [workspace_id, provider],
@@ -108,6 +121,8 @@ def succeeded(workspace_id: UUID, provider: str) -> None:
 
 def failed(workspace_id: UUID, provider: str, error: ProviderError) -> None:
     """A call failed in a way that says something of the provider's health: count it, and hold what it asked for."""
+    if error.fault is ProviderFault.SPEND:
+        return  # it was not asked
     hold = error.wait_seconds if error.fault is ProviderFault.RATE else None
     if error.fault is ProviderFault.RATE:
         hold = _RATE_WAIT_SECONDS if hold is None else hold
@@ -115,13 +130,19 @@ def failed(workspace_id: UUID, provider: str, error: ProviderError) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO backend_providerstate AS p (workspace_id, provider, n_failures, hold_until, reason)
-            VALUES (%(workspace)s, %(provider)s, %(count)s, now() + make_interval(secs => %(hold)s), %(reason)s)
+            INSERT INTO backend_providerstate AS p
+                (workspace_id, provider, n_failures, held_at, hold_until, code, reason)
+            VALUES (%(workspace)s, %(provider)s, %(count)s, CASE WHEN %(hold)s::float8 IS NOT NULL THEN now() END,
+                    now() + make_interval(secs => %(hold)s), %(code)s, %(reason)s)
             ON CONFLICT (workspace_id, provider) DO UPDATE
             SET n_failures = p.n_failures + %(count)s,
+                -- Since when without a pause: a hold that is lengthened began with the first.
+                held_at = CASE WHEN excluded.held_at IS NOT NULL AND COALESCE(p.hold_until < now(), true)
+                               THEN now() ELSE p.held_at END,
                 hold_until = GREATEST(p.hold_until, now() + make_interval(secs => %(hold)s)),
                 stalled_at = CASE WHEN p.stalled_at IS NULL AND p.n_failures + %(count)s >= %(stall)s
                                   THEN now() ELSE p.stalled_at END,
+                code = excluded.code,
                 reason = excluded.reason
             """,
             {
@@ -130,6 +151,7 @@ def failed(workspace_id: UUID, provider: str, error: ProviderError) -> None:
                 "count": int(counts),
                 "hold": hold,
                 "stall": FAILURES_TO_STALL,
+                "code": error.code.value,
                 "reason": error.message,
             },
         )

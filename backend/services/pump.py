@@ -21,13 +21,13 @@ _SLOTS_SECONDS = 5
 # questions begun and not ended, so that neither waiting pools nor messages grow with the size of a run.
 _TAKE = """
 WITH busy AS (
-    SELECT COALESCE(evaluation_id, ingestion_id) AS owner, workspace_id, lane,
+    SELECT COALESCE(evaluation_id, ingestion_id, job_id) AS owner, workspace_id, lane,
            count(*) AS n, count(*) FILTER (WHERE quarantined) AS n_quarantined
     FROM backend_slice WHERE state IN ('queued', 'leased') GROUP BY 1, 2, 3
 ), lane_busy AS (
     SELECT COALESCE(sum(n), 0) AS n, COALESCE(sum(n_quarantined), 0) AS n_quarantined FROM busy WHERE lane = %(lane)s
 ), owners AS (
-    SELECT e.id AS owner, e.workspace_id, e.id AS evaluation_id, NULL::uuid AS ingestion_id,
+    SELECT e.id AS owner, e.workspace_id, e.id AS evaluation_id, NULL::uuid AS ingestion_id, NULL::uuid AS job_id,
            (SELECT COALESCE(sum(cardinality(o.items)), 0) FROM backend_slice o
             WHERE o.evaluation_id = e.id
               AND ((o.state IN ('queued', 'leased')) OR (o.state = 'pending' AND NOT o.root))) AS n_begun
@@ -35,8 +35,11 @@ WITH busy AS (
     WHERE e.state IN ('queued', 'preparing', 'running', 'aggregating', 'cancelling')
       AND EXISTS (SELECT 1 FROM backend_slice p WHERE p.evaluation_id = e.id AND p.state = 'pending')
     UNION ALL
-    SELECT i.id, i.workspace_id, NULL, i.id, 0
+    SELECT i.id, i.workspace_id, NULL, i.id, NULL, 0
     FROM backend_ingestion i WHERE i.state IN ('queued', 'running')
+    UNION ALL
+    SELECT j.id, j.workspace_id, NULL, NULL, j.id, 0
+    FROM backend_job j WHERE j.state IN ('queued', 'running')
 ), waiting AS (
     SELECT c.id, COALESCE(own.n, 0) + c.place AS turn, COALESCE(ws.n, 0) AS workspace_busy, c.created_at
     FROM owners o
@@ -47,7 +50,7 @@ WITH busy AS (
         FROM (
             SELECT p.id, p.root, p.created_at, p.items FROM backend_slice p
             WHERE p.state = 'pending' AND p.lane = %(lane)s
-              AND (p.evaluation_id = o.evaluation_id OR p.ingestion_id = o.ingestion_id)
+              AND (p.evaluation_id = o.evaluation_id OR p.ingestion_id = o.ingestion_id OR p.job_id = o.job_id)
               AND (p.not_before IS NULL OR p.not_before <= now())
               AND (NOT p.quarantined OR (SELECT n_quarantined FROM lane_busy) = 0)
             ORDER BY p.root, p.created_at, p.id LIMIT %(cap)s

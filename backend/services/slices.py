@@ -28,7 +28,9 @@ _OWNER_ALLOWS = """
             WHEN 'aggregate' THEN ARRAY['aggregating', 'cancelling']
             ELSE ARRAY['preparing', 'running'] END)))
     OR (s.ingestion_id IS NOT NULL AND EXISTS (
-        SELECT 1 FROM backend_ingestion i WHERE i.id = s.ingestion_id AND i.state IN ('queued', 'running'))))
+        SELECT 1 FROM backend_ingestion i WHERE i.id = s.ingestion_id AND i.state IN ('queued', 'running')))
+    OR (s.job_id IS NOT NULL AND EXISTS (
+        SELECT 1 FROM backend_job j WHERE j.id = s.job_id AND j.state IN ('queued', 'running'))))
 """
 _CLAIM = f"""
 UPDATE backend_slice s
@@ -36,7 +38,7 @@ SET state = 'leased', token = %(token)s, lease_until = now() + make_interval(sec
     deadline_at = now() + make_interval(secs => %(deadline)s)
 WHERE s.id = %(id)s AND s.state = 'queued' AND s.delivery = %(delivery)s AND {_OWNER_ALLOWS}
 RETURNING s.kind, s.lane, s.workspace_id, s.evaluation_id, s.ingestion_id, s.epoch, s.items, s.reranker, s.pool,
-          s.tries, s.quarantined, s.payload
+          s.tries, s.quarantined, s.payload, s.job_id
 """  # noqa: S608  constants only
 _RENEW = f"""
 UPDATE backend_slice s SET lease_until = now() + make_interval(secs => %(lease)s)
@@ -68,6 +70,7 @@ class Lease:
     workspace_id: UUID
     evaluation_id: UUID | None
     ingestion_id: UUID | None
+    job_id: UUID | None = None
     epoch: int
     items: tuple[int, ...]
     reranker: str
@@ -95,6 +98,17 @@ class Lease:
         if self.ingestion_id is None:
             raise ValueError(f"a slice of kind {self.kind} belongs to no ingestion")
         return self.ingestion_id
+
+    @property
+    def job(self) -> UUID:
+        if self.job_id is None:
+            raise ValueError(f"a slice of kind {self.kind} belongs to no job")
+        return self.job_id
+
+    @property
+    def owner(self) -> UUID | None:
+        """Whose slice it is: an evaluation's, an ingestion's or a job's."""
+        return self.evaluation_id or self.ingestion_id or self.job_id
 
     @property
     def seconds_left(self) -> float:
@@ -133,6 +147,7 @@ def claim(slice_id: UUID, *, delivery: int) -> Lease | None:
         workspace_id=row[2],
         evaluation_id=row[3],
         ingestion_id=row[4],
+        job_id=row[12],
         epoch=row[5],
         items=tuple(row[6]),
         reranker=row[7],
@@ -149,6 +164,11 @@ def renew(lease: Lease) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(_RENEW, {"lease": settings.SLICE_LEASE_SECONDS, "id": lease.slice_id, "token": lease.token})
         return bool(cursor.rowcount == 1)
+
+
+def is_held(lease: Lease) -> bool:
+    """Whether the slice is still ours: neither ended, given back nor taken away."""
+    return Slice.objects.filter(id=lease.slice_id, token=lease.token, state=SliceState.LEASED).exists()
 
 
 @contextmanager

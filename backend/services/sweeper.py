@@ -8,13 +8,15 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models.functions import Now
 
 from backend import logs
 from backend.core.errors import ErrorCode
 from backend.core.states import Lane, SliceKind, SliceState
 from backend.core.types import Outcome
 from backend.models import Slice
-from backend.services import evaluations, giving_up, ingestion, pump, results, slices
+from backend.services import evaluations, giving_up, ingestion, jobs, pump, results, slices
+from backend.services.slices import Lease
 
 DEATHS_TO_SPLIT = 2
 MOST_DEATHS = 5
@@ -57,6 +59,18 @@ def sweep() -> Swept:
     )
 
 
+def tick() -> Swept | None:
+    """One sweep a tick, however many ticks there are: two clocks send twice, and those that nobody took lie in wait."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT 1 FROM backend_pulse WHERE name = %s AND at > now() - make_interval(secs => %s))",
+            [_PULSE, settings.TICK_SECONDS / 2],
+        )
+        if cursor.fetchone()[0]:
+            return None
+    return sweep()
+
+
 def _pulse() -> bool:
     """Note that a sweep ran; True while leases must not be judged since no sweep ran for longer than a lease."""
     with transaction.atomic(), connection.cursor() as cursor:
@@ -79,16 +93,31 @@ def _pulse() -> bool:
 
 
 def ring_again() -> int:
-    """Slices whose doorbell was out for too long go back to waiting: no attempt is counted."""
+    """Slices whose doorbell was out for too long go back to waiting: no attempt is counted.
+
+    Not while every slot of the lane is taken, for then the doorbell waits its turn, and another would only lie in the
+    queue behind it; unless one that was rung much later is being worked on, for a queue keeps its order.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             """
+            WITH lanes AS (
+                SELECT w.lane, sum(w.slots) AS slots,
+                       (SELECT count(*) FROM backend_slice l
+                        WHERE l.lane = w.lane AND l.state = 'leased' AND l.lease_until > now()) AS n_leased
+                FROM backend_pulse w WHERE w.lane <> '' AND w.at > now() - interval '60 seconds' GROUP BY w.lane
+            )
             UPDATE backend_slice SET state = 'pending', n_rings = n_rings + 1
-            WHERE id IN (SELECT id FROM backend_slice
-                         WHERE state = 'queued' AND queued_at < now() - make_interval(secs => %s)
-                         ORDER BY queued_at LIMIT %s FOR UPDATE SKIP LOCKED)
+            WHERE id IN (
+                SELECT s.id FROM backend_slice s
+                WHERE s.state = 'queued' AND s.queued_at < now() - make_interval(secs => %(lost)s)
+                  AND (NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.lane = s.lane AND lanes.n_leased >= lanes.slots)
+                       OR EXISTS (SELECT 1 FROM backend_slice o
+                                  WHERE o.lane = s.lane AND o.state = 'leased'
+                                    AND o.queued_at > s.queued_at + make_interval(secs => %(lost)s)))
+                ORDER BY s.queued_at LIMIT %(limit)s FOR UPDATE OF s SKIP LOCKED)
             """,
-            [settings.DOORBELL_LOST_SECONDS, _LIMIT],
+            {"lost": settings.DOORBELL_LOST_SECONDS, "limit": _LIMIT},
         )
         n = int(cursor.rowcount)
     if n:
@@ -129,6 +158,8 @@ def _died(slice_id: UUID, token: UUID | None, *, child_died: bool) -> str:
         piece = (
             Slice.objects.select_for_update(skip_locked=True)
             .filter(id=slice_id, token=token, state=SliceState.LEASED)
+            # Or renewed it: late, and all the same alive.
+            .filter(**({} if child_died else {"lease_until__lt": Now()}))
             .first()
         )
         if piece is None:
@@ -165,8 +196,20 @@ def _died(slice_id: UUID, token: UUID | None, *, child_died: bool) -> str:
 
 
 def _n_items(piece: Slice) -> int:
-    """How many questions or documents; `prepare` and `aggregate` have none and cannot be split."""
+    """How many questions or documents; `prepare`, `aggregate` and jobs have none and cannot be split."""
     return len(piece.items) if piece.ingestion_id is None else len((piece.payload or {}).get("documents", ()))
+
+
+def split(lease: Lease) -> bool:
+    """Several questions of which one fails: each goes on alone. False where there is nothing to split."""
+    if lease.evaluation_id is None or len(lease.items) < 2:
+        return False
+    with transaction.atomic():
+        piece = Slice.objects.select_for_update().filter(id=lease.slice_id, token=lease.token).first()
+        if piece is None or len(piece.items) < 2:
+            return False
+        _split(piece)
+    return True
 
 
 def _split(piece: Slice) -> None:
@@ -218,7 +261,7 @@ def end_overdue() -> int:
 
 
 def advance() -> int:
-    """Evaluations and ingestions whose last slice ended while nobody looked.
+    """Evaluations, ingestions and jobs whose last slice ended while nobody looked.
 
     A cancelled evaluation waits for live leases only: nobody may claim what is waiting, a slice of a dead worker too.
     """
@@ -234,4 +277,5 @@ def advance() -> int:
             """
         )
         waiting = [row[0] for row in cursor.fetchall()]
-    return sum(evaluations.advance(evaluation_id) for evaluation_id in waiting) + ingestion.finish_stale()
+    n = sum(evaluations.advance(evaluation_id) for evaluation_id in waiting)
+    return n + ingestion.finish_stale() + jobs.sweep()

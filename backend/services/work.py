@@ -13,8 +13,8 @@ from backend.core.states import SliceKind
 from backend.models import Slice
 from backend.providers.base import ProviderError
 from backend.search.pacing import PacedError
-from backend.services import evaluations, giving_up, heartbeat, ingestion, provider_states, pump, slices
-from backend.services.handlers import aggregate, embed, prepare, rerank, search
+from backend.services import evaluations, giving_up, heartbeat, ingestion, jobs, provider_states, pump, slices, sweeper
+from backend.services.handlers import aggregate, embed, job, prepare, rerank, search
 from backend.services.slices import Lease, LeaseLostError
 
 MOST_INTERNAL_FAILURES = 2
@@ -28,6 +28,7 @@ HANDLERS: dict[SliceKind, Callable[[Lease], None]] = {
     SliceKind.RERANK: rerank.run,
     SliceKind.AGGREGATE: aggregate.run,
     SliceKind.INGEST: ingestion.run,
+    SliceKind.JOB: job.run,
 }
 
 
@@ -37,8 +38,7 @@ def run(slice_id: UUID, *, delivery: int) -> None:
     if lease is None:
         _log.debug("doorbell_dropped", slice=str(slice_id), delivery=delivery)
         return
-    owner = lease.evaluation_id or lease.ingestion_id
-    with structlog.contextvars.bound_contextvars(owner=str(owner), slice=str(slice_id), kind=lease.kind.value):
+    with structlog.contextvars.bound_contextvars(owner=str(lease.owner), slice=str(slice_id), kind=lease.kind.value):
         try:
             with heartbeat.holding(lease):
                 HANDLERS[lease.kind](lease)
@@ -65,6 +65,8 @@ def after(lease: Lease) -> None:
         evaluations.advance(lease.evaluation_id)
     if lease.ingestion_id is not None:
         ingestion.finish_if_done(lease.ingestion_id)
+    if lease.job_id is not None:
+        jobs.settle(lease.job_id, ended=lease)
     pump.run_after(lease.lane, evaluation_id=lease.evaluation_id)
 
 
@@ -105,10 +107,11 @@ def _database_failed(lease: Lease, error: DatabaseError) -> bool:
 
 
 def _failed(lease: Lease) -> None:
-    """An error of ours. Once more, in case it was a passing one; then the slice is given up and says so."""
+    """An error of ours. Once more, in case it was a passing one; then each question goes on alone, and the one that
+    still fails is given up and says so."""
     if lease.tries + 1 < MOST_INTERNAL_FAILURES:
         slices.release(lease, wait_seconds=1.0, used_try=True)
-    else:
+    elif not sweeper.split(lease):
         _give_up(lease, code=ErrorCode.INTERNAL, reason="Touchstone failed here; the worker's log says where.")
 
 
