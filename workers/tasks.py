@@ -17,7 +17,7 @@ def work_slice(*, slice: str, delivery: int, **_: Any) -> None:  # noqa: A002  t
 
 @app.task(name=dispatch.TICK, queue="control")
 def tick(**_: Any) -> None:
-    sweeper.sweep()
+    sweeper.tick()
 
 
 @app.task(name=dispatch.CLEAN, queue="control")
