@@ -25,6 +25,8 @@ class ProviderFault(StrEnum):
     SERVER = "server"
     SHAPE = "shape"
     NOT_CONFIGURED = "not_configured"
+    # The workspace's own limit: the provider was not asked.
+    SPEND = "spend"
 
 
 ERROR_CODES: dict[ProviderFault, ErrorCode] = {
@@ -38,6 +40,7 @@ ERROR_CODES: dict[ProviderFault, ErrorCode] = {
     ProviderFault.SERVER: ErrorCode.PROVIDER_UNAVAILABLE,
     ProviderFault.SHAPE: ErrorCode.PROVIDER_BAD_ANSWER,
     ProviderFault.NOT_CONFIGURED: ErrorCode.PROVIDER_NOT_CONFIGURED,
+    ProviderFault.SPEND: ErrorCode.SPEND_LIMIT,
 }
 
 # Faults that no other question of the run can escape: the mode stops with one clear reason.
@@ -48,6 +51,7 @@ FATAL = frozenset(
         ProviderFault.QUOTA,
         ProviderFault.MODEL,
         ProviderFault.NOT_CONFIGURED,
+        ProviderFault.SPEND,
     }
 )
 

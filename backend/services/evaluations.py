@@ -24,7 +24,7 @@ from backend.core.types import GOOD_OUTCOMES
 from backend.models import Evaluation, Result, Run, Slice, Workspace
 from backend.queries import corpora
 from backend.search.types import SearchScope
-from backend.services import pump, slices
+from backend.services import limits, plans, pump, slices, spending
 from backend.services.evaluation_requests import Request, measured_by, resolve
 from backend.version import CODE_VERSION
 
@@ -32,9 +32,11 @@ from backend.version import CODE_VERSION
 def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluation:
     """Submit: everything is checked, frozen and written in one transaction; the doorbell is rung on commit.
 
-    The time it takes does not grow with the number of questions. Raises TouchstoneError for what cannot be run.
+    The time it takes does not grow with the number of questions, but where a spend limit makes it estimate the cost.
+    Raises TouchstoneError for what cannot be run, and for what a limit of the workspace forbids now.
     """
     resolved = resolve(workspace, request)
+    spending.refuse_beyond_limit(workspace, request, resolved)
     scoped, version, base = resolved.scoped, resolved.version, resolved.scoped.knowledge_base
     measured = measured_by(request, version)
     evaluation = Evaluation(
@@ -81,11 +83,25 @@ def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluatio
         for ordinal, config in enumerate(resolved.configs)
     ]
     with transaction.atomic():
+        _refuse_too_many(workspace)
         evaluation.save(force_insert=True)
         Run.objects.bulk_create(runs)
         _insert_control_slice(evaluation, SliceKind.PREPARE)
         pump.ring_later()
     return evaluation
+
+
+def _refuse_too_many(workspace: Workspace) -> None:
+    """Raises ConflictError when the workspace has as many open evaluations as it may; inside a transaction, in which
+    no other of its evaluations is opened."""
+    locked = Workspace.objects.select_for_update(no_key=True).get(id=workspace.id)
+    most = limits.of(locked).open_evaluations
+    n_open = Evaluation.objects.filter(workspace=workspace).exclude(state__in=TERMINAL).count()
+    if n_open >= most:
+        raise ConflictError(
+            f"{n_open:,} evaluations of this workspace have not ended, and it may have {most:,}. Wait for one to end, "
+            "cancel one, or raise the workspace's limit open_evaluations."
+        )
 
 
 def _insert_control_slice(evaluation: Evaluation, kind: SliceKind, *, pool: str = "") -> None:
@@ -227,6 +243,8 @@ def retry(
         if evaluation.runs.exclude(kind=RunKind.SEARCHED).exists():
             raise ConflictError("Its rankings were not searched here: there is nothing to ask again.")
         _check_corpus(evaluation, may_have_changed=allow_changed_corpus)
+        spending.refuse_when_spent(plans.load(evaluation.id), workspace)
+        _refuse_too_many(workspace)
         Evaluation.objects.filter(id=evaluation.id).update(
             state=EvaluationState.QUEUED,
             epoch=F("epoch") + 1,
