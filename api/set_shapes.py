@@ -54,6 +54,7 @@ class QuestionSerializer(serializers.Serializer[Any]):
     must_pass = serializers.BooleanField(required=False)
     unanswerable = serializers.BooleanField(required=False)
     reference_answer = serializers.CharField(required=False)
+    generated = serializers.CharField(required=False)
     source = serializers.CharField(required=False)  # type: ignore[assignment]  # a field of ours, not the base class's
     collection = serializers.CharField(required=False)
     line = serializers.IntegerField(required=False)

@@ -50,6 +50,12 @@ def _by_word() -> dict[str, tuple[str, ...]]:
     return {word: tuple(languages) for word, languages in found.items()}
 
 
+@lru_cache(maxsize=1)
+def common_words() -> frozenset[str]:
+    """The commonest words of all languages that are told apart here, folded."""
+    return frozenset(_by_word())
+
+
 def detect(text: str) -> str:
     """The language of one text, or the empty string."""
     folded = fold(text)

@@ -56,7 +56,8 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One line of a question set. `key` identifies it across versions: its id, else a hash of its folded text."""
+    """One line of a question set. `key` identifies it across versions: its id, else a hash of its folded text.
+    `generated` names what made it, where no person did."""
 
     key: str
     text: str
@@ -66,6 +67,7 @@ class Question:
     must_pass: bool = False
     unanswerable: bool = False
     reference_answer: str = ""
+    generated: str = ""
     source: str = ""
     collection: str = ""
     line: int | None = None

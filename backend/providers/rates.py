@@ -1,7 +1,8 @@
 """How often a provider may be asked: limits a minute, as data.
 
 `TOUCHSTONE_RATE_<PROVIDER>_<ROLE>` (such as TOUCHSTONE_RATE_COHERE_RERANK) sets one, with `_<MODEL>` after it for one
-model only; `TOUCHSTONE_RATE_HTTP_<NAME>` that of a rerank server. Rerankers count calls, embedders texts; 0 lifts it.
+model only; `TOUCHSTONE_RATE_HTTP_<NAME>` that of a rerank server, `TOUCHSTONE_RATE_OPENAI_CHAT` that of chat models.
+Rerankers and chat models count calls, embedders texts; 0 lifts it.
 """
 
 import hashlib
@@ -60,6 +61,8 @@ def of_reranker(info: RerankerInfo, settings: ProviderSettings) -> Rate | None:
     if info.local:
         return None
     kind, _, name = info.spec.partition(":")
+    if kind in {"llm", "llm-pointwise"}:
+        return of_chat(name, base_url=info.base_url, settings=settings)
     if kind == "http":
         keys = [entry.key for entry in settings.http_rerankers if _variable(entry.name) == _variable(name)]
         names = [f"http_{name}"]
@@ -67,6 +70,19 @@ def of_reranker(info: RerankerInfo, settings: ProviderSettings) -> Rate | None:
         keys = [settings.cohere_key] if kind == "cohere" else []
         names = [f"{kind}_rerank_{name}", f"{kind}_rerank"]
     return _find(names, spec=info.spec, shared_by=(kind, info.base_url, "rerank", *keys), settings=settings)
+
+
+def of_chat(spec: str, *, base_url: str, settings: ProviderSettings) -> Rate | None:
+    """That of a chat model, whatever it is asked for: answers, judgements and rankings share its limit."""
+    server, _, model = spec.partition(":")
+    key = settings.openai_key if server == "openai" else ""
+    keys = [key, *(entry.key for entry in settings.chat_servers if _variable(entry.name) == _variable(server))]
+    return _find(
+        [f"{server}_chat_{model}", f"{server}_chat"],
+        spec=spec,
+        shared_by=(server, base_url, "chat", *keys),
+        settings=settings,
+    )
 
 
 def _find(names: list[str], *, spec: str, shared_by: tuple[str, ...], settings: ProviderSettings) -> Rate | None:

@@ -3,7 +3,16 @@
 Describing loads no model and imports no provider's library, so that processes that only read stay small.
 """
 
-from backend.providers import cohere_, http_rerank, local, local_rerank, model_files, openai_embed
+from backend.providers import (
+    chat_openai,
+    cohere_,
+    http_rerank,
+    llm_rerank,
+    local,
+    local_rerank,
+    model_files,
+    openai_embed,
+)
 from backend.providers.base import (
     Embedder,
     EmbedderInfo,
@@ -12,10 +21,12 @@ from backend.providers.base import (
     Reranker,
     RerankerInfo,
 )
+from backend.providers.chat import ChatInfo, ChatModel
 from backend.providers.settings import ProviderSettings
 
 _EMBEDDERS = "local, local:NAME_OR_FOLDER, openai:MODEL, cohere:MODEL"
-_RERANKERS = "local, local:NAME_OR_FOLDER, http:NAME, cohere:MODEL"
+_RERANKERS = "local, local:NAME_OR_FOLDER, http:NAME, cohere:MODEL, llm:PROVIDER:MODEL, llm-pointwise:PROVIDER:MODEL"
+_CHATS = "openai:MODEL, or NAME:MODEL of a server in TOUCHSTONE_CHAT_NAME_URL"
 
 
 def embedder(spec: str, settings: ProviderSettings) -> Embedder:
@@ -60,6 +71,8 @@ def reranker(spec: str, settings: ProviderSettings) -> Reranker:
             )
         case "cohere":
             return cohere_.CohereReranker(name, settings)
+        case llm_rerank.LISTWISE | llm_rerank.POINTWISE:
+            return llm_rerank.LlmReranker(chat(name, settings), pointwise=kind == llm_rerank.POINTWISE)
         case _:
             raise _unknown(spec, what="reranker", variable="TOUCHSTONE_RERANKER", known=_RERANKERS)
 
@@ -76,8 +89,30 @@ def describe_reranker(spec: str, settings: ProviderSettings) -> RerankerInfo:
             return http_rerank.describe(settings.http_reranker(name))
         case "cohere":
             return cohere_.describe_reranker(name, settings)
+        case llm_rerank.LISTWISE | llm_rerank.POINTWISE:
+            info = describe_chat(name, settings)
+            return llm_rerank.describe(info.spec, base_url=info.base_url, pointwise=kind == llm_rerank.POINTWISE)
         case _:
             raise _unknown(spec, what="reranker", variable="TOUCHSTONE_RERANKER", known=_RERANKERS)
+
+
+def chat(spec: str, settings: ProviderSettings) -> ChatModel:
+    """Raises ProviderError(NOT_CONFIGURED), naming the variable to set."""
+    server, model = _chat_parts(spec)
+    return chat_openai.OpenAIChat(model, settings, server=server)
+
+
+def describe_chat(spec: str, settings: ProviderSettings) -> ChatInfo:
+    """The `info` that the chat model would have."""
+    server, model = _chat_parts(spec)
+    return chat_openai.describe(model, settings, server=server)
+
+
+def _chat_parts(spec: str) -> tuple[str, str]:
+    server, model = _split(spec)
+    if not server or not model:
+        raise _unknown(spec, what="chat model", variable="TOUCHSTONE_LLM", known=_CHATS)
+    return server, model
 
 
 def _split(spec: str) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def core_question(question: Question) -> CoreQuestion:
 def full_form(question: Question) -> dict[str, Any]:
     """The question in the full form (docs/question-sets.md), what is empty left out."""
     form: dict[str, Any] = {"id": question.key, "question": question.text, "expect": question.expect}
-    for name in ("tags", "note", "must_pass", "unanswerable", "reference_answer", "source", "collection"):
+    for name in ("tags", "note", "must_pass", "unanswerable", "reference_answer", "generated", "source", "collection"):
         value = getattr(question, name)
         if value:
             form[name] = value

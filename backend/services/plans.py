@@ -120,6 +120,7 @@ def to_question(row: QuestionRow) -> Question:
             "must_pass": row.must_pass,
             "unanswerable": row.unanswerable,
             "reference_answer": row.reference_answer,
+            "generated": row.generated,
             "source": row.source,
             "collection": row.collection,
             "line": row.line,

@@ -40,7 +40,7 @@ from backend.services import deadlocks, in_use, results, set_files
 MAX_NAME = 200
 _COPY = """
 COPY backend_question (version_id, ordinal, key, text, expect, tags, note, must_pass, unanswerable, reference_answer,
-                       source, collection, line) FROM STDIN
+                       generated, source, collection, line) FROM STDIN
 """
 
 
@@ -291,6 +291,7 @@ def _row(version_id: UUID, ordinal: int, question: CoreQuestion) -> tuple[Any, .
         question.must_pass,
         question.unanswerable,
         question.reference_answer,
+        question.generated,
         question.source,
         question.collection,
         question.line,

@@ -28,18 +28,21 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Behaviour of every call. `fault` strikes calls number `fault_from` (from 0) on, `n_faults` of them or all.
+    """Behaviour of every call. `fault` strikes calls number `fault_from` (from 0) on, `n_faults` of them or all;
+    with `fault_every=N` each Nth only.
 
     `status` with `fault="status"` (a `status` alone implies it); `retry_after` is the header's text, `body` replaces
     the provider's usual error body. `die_after=N`: N calls are answered, then every connection is reset.
     `order`: `overlap` scores by words in common (the same text always gets the same score), `reverse` scores each
     later passage higher than all before it. `key`: another bearer token gets a 401. `strikes`: what is other for calls
-    whose query, or one of whose texts, ends in a word.
+    whose query, or one of whose texts, ends in a word. `chat`: `fixed` replies with `chat_reply`, `works` does what it
+    is asked (chat.py).
     """
 
     latency_seconds: float = 0.0
     fault: Fault | None = None
     fault_from: int = 0
+    fault_every: int = 1
     n_faults: int | None = None
     status: int = 500
     retry_after: str | None = None
@@ -50,6 +53,9 @@ class Script:
     dimensions: int = 64
     key: str | None = None
     chat_reply: str = "It is in the first passage."
+    chat: str = "fixed"
+    chat_manners: tuple[str, ...] = ()
+    chat_words: Mapping[str, str] = field(default_factory=dict)
     strikes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_call(self, body: Any) -> "Script":
@@ -69,7 +75,7 @@ class Script:
             return None
         if self.n_faults is not None and number >= self.fault_from + self.n_faults:
             return None
-        return self.fault
+        return None if (number - self.fault_from) % self.fault_every else self.fault
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Script":
@@ -80,6 +86,7 @@ class Script:
         values = dict(data)
         if values.get("fault") is not None:
             values["fault"] = Fault(values["fault"])
+        values["chat_manners"] = tuple(values.get("chat_manners", ()))
         return cls(**values)
 
     def to_json(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.standins import chat
 from tests.standins.script import Fault, Script
 
 _WORD = re.compile(r"\w+")
@@ -179,14 +180,20 @@ def openai_embeddings(body: Any, *, script: Script, fault: Fault | None, scorer:
 
 def openai_chat(body: Any, *, script: Script, fault: Fault | None, scorer: Scorer) -> Any:
     n_prompt = sum(len(_WORD.findall(str(message.get("content")))) for message in body.get("messages", []))
-    n_reply = len(_WORD.findall(script.chat_reply))
-    message = {"role": "assistant", "content": script.chat_reply, "refusal": None}
+    try:
+        chat.refuse_manners(body, script)
+    except chat.RefusedMannerError as refused:
+        error = {"message": str(refused), "type": "invalid_request_error", "param": None, "code": None}
+        raise RefusedError(400, {"error": error}) from refused
+    content, reason, refusal = chat.reply(body, script)
+    n_reply = len(_WORD.findall(content or ""))
+    message = {"role": "assistant", "content": content, "refusal": refusal}
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": body.get("model"),
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": None}],
         "usage": {
             "prompt_tokens": n_prompt,
             "completion_tokens": n_reply,

@@ -84,6 +84,7 @@ def _with_keys(drafts: list[Draft], *, taken: set[str]) -> tuple[Question, ...]:
                 must_pass=draft.must_pass,
                 unanswerable=draft.unanswerable,
                 reference_answer=draft.reference_answer,
+                generated=draft.generated,
                 source=draft.source,
                 collection=draft.collection,
                 line=draft.place.line,

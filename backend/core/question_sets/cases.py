@@ -12,6 +12,7 @@ from backend.core.question_sets.values import read_flag, read_id, read_tags, rea
 from backend.core.types import Alternative, Expectation
 
 MAX_ID = 500
+MAX_GENERATED = 200
 _SYNONYMS = {
     "question": ("question", "query"),
     "expected": ("expected", "expect"),
@@ -31,6 +32,7 @@ FIELDS = (
     "must_pass",
     "unanswerable",
     "reference_answer",
+    "generated",
     "source_id",
     "source",
     "collection",
@@ -63,6 +65,7 @@ class Draft:
     must_pass: bool
     unanswerable: bool
     reference_answer: str
+    generated: str
     source: str
     collection: str
     place: Place
@@ -106,6 +109,7 @@ def read_case(raw: RawCase, *, sources: Sources, notes: Notes) -> Draft | None:
         must_pass=read_flag(value, "must_pass", place=place, notes=notes),
         unanswerable=unanswerable,
         reference_answer=_optional(value, "reference_answer", place=place, notes=notes),
+        generated=_optional(value, "generated", place=place, notes=notes)[:MAX_GENERATED],
         source=_source(value, place=place, sources=sources, notes=notes),
         collection=_optional(value, "collection", place=place, notes=notes),
         place=place,

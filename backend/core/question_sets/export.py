@@ -125,7 +125,7 @@ def _holdable(
 
 def _extras(question: Question) -> Iterator[str]:
     """The fields that only the wider forms hold."""
-    for name in ("tags", "note", "must_pass", "unanswerable", "reference_answer", "source", "collection"):
+    for name in ("tags", "note", "must_pass", "unanswerable", "reference_answer", "generated", "source", "collection"):
         if getattr(question, name):
             yield name
 
@@ -142,6 +142,8 @@ def _not_in_form_1(question: Question) -> str | None:
 
 
 def _not_in_csv(question: Question) -> str | None:
+    if question.generated:
+        return "has `generated`"
     if any(BETWEEN in tag for tag in question.tags):
         return f"has a tag with `{BETWEEN}`"
     longest = max((len(text) for row in _csv_rows([question]) for text in row.values()), default=0)

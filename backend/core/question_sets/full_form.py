@@ -7,7 +7,7 @@ from typing import Any
 from backend.core.types import Alternative, Expectation, Question
 
 _MAYBE_SOURCE = re.compile(":(?!//)")
-_TEXTS = ("note", "reference_answer", "source", "collection")
+_TEXTS = ("note", "reference_answer", "generated", "source", "collection")
 _FLAGS = ("must_pass", "unanswerable")
 _NAMES = ("path", "source", "document", "passage", "text")
 
