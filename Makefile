@@ -8,7 +8,7 @@ READY := .venv/.ready
 export UV_SYSTEM_CERTS := 1
 PYTEST := $(BIN)/pytest
 
-.PHONY: help setup demo up test test-unit lint types contracts check lock measure measure-anthropic chaos clean
+.PHONY: help setup demo up test test-browser test-unit lint types contracts check lock measure measure-anthropic chaos clean
 
 help:  ## This list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -32,7 +32,10 @@ up: $(READY)  ## Run the service on this machine until Ctrl-C
 
 test: $(READY)  ## All tests but the long fault suite (what CI runs)
 	@$(PYTEST) tests
-	@command -v chromium >/dev/null || echo "Browser tests were not run: there is no chromium here."
+	@command -v chromium >/dev/null && echo "Browser tests are not among them: make test-browser." || echo "Browser tests were not run: there is no chromium here."
+
+test-browser: $(READY)  ## The console walked through with chromium (skipped where there is none)
+	@$(PYTEST) tests/browser -m browser
 
 chaos: $(READY)  ## The long fault suite: what takes minutes to show
 	@$(PYTEST) tests -m chaos

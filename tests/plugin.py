@@ -1,7 +1,7 @@
 """Starts PostgreSQL and the broker for the test session, before Django reads its settings.
 
 Named with `-p` in pyproject.toml. With DATABASE_URL and REDIS_URL set, those are used instead; a run of only
-`tests/unit` starts nothing.
+`tests/unit` or `tests/browser` starts nothing.
 """
 
 import os
@@ -16,11 +16,13 @@ from backend import embedded
 _running: list[tuple[embedded.Supervisor, Path]] = []
 
 
-def _only_unit_tests(arguments: list[str]) -> bool:
+def _needs_no_services(arguments: list[str]) -> bool:
+    """Only unit tests, or only browser tests, which start a whole service of their own."""
     paths = [
         argument for argument in arguments if not argument.startswith("-") and Path(argument.split("::")[0]).exists()
     ]
-    return bool(paths) and all("tests/unit" in path.replace(os.sep, "/") for path in paths)
+    folders = ("tests/unit", "tests/browser")
+    return bool(paths) and all(any(one in path.replace(os.sep, "/") for one in folders) for path in paths)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -29,7 +31,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
     os.environ["TOUCHSTONE_HOME"] = str(home)
     # Slices run in the test's own process here: no heartbeat may open a connection of its own to the test database.
     os.environ.setdefault("TOUCHSTONE_LEASE_SECONDS", "7200")
-    if _only_unit_tests(args):
+    if _needs_no_services(args):
         _running.append((None, home))  # type: ignore[arg-type]
         return
     supervisor = embedded.start(home, postgres="DATABASE_URL" not in os.environ, broker="REDIS_URL" not in os.environ)
