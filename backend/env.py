@@ -1,5 +1,7 @@
 """The environment, read once and typed. A value that cannot be used is an error that names its variable."""
 
+import base64
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -84,6 +86,12 @@ def table(name: str, *, env: Mapping[str, str] = os.environ) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise EnvError(f"{name} is a JSON object, not {value}.")
     return parsed
+
+
+def sealing_key(secret: str) -> str:
+    """A key for TOUCHSTONE_SECRET_KEYS out of another secret of the installation."""
+    digest = hashlib.sha256(b"touchstone: sealed keys of workspaces\x00" + secret.encode()).digest()
+    return base64.urlsafe_b64encode(digest).decode()
 
 
 def database(url: str) -> dict[str, object]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from backend.net.addresses import Policy
 from backend.providers import prefixes, transport
 from backend.providers.base import (
     Candidate,
@@ -28,6 +29,8 @@ from backend.providers.vectors import checked_vectors, wrong_shape
 
 MAX_TEXTS = 96
 MAX_DOCUMENTS = 1000
+# Each workspace may bring a key.
+_MOST_CLIENTS = 64
 
 # (dimensions, window in tokens). Models come and go: one that is not here works, its sizes are unknown.
 _SIZES = {
@@ -221,20 +224,22 @@ class _Clients:
 
     def reset(self) -> None:
         self._lock = threading.Lock()
-        self._clients: dict[tuple[str, str], Any] = {}
+        self._clients: dict[tuple[str, str, Policy | None], Any] = {}
 
     def get(self, settings: ProviderSettings) -> Any:
         # Heavy: see _call.
         from cohere import ClientV2
 
-        key = (settings.cohere_key, settings.cohere_url)
+        key = (settings.cohere_key, settings.cohere_url, settings.cohere_policy)
         with self._lock:
+            if len(self._clients) >= _MOST_CLIENTS:
+                self._clients.clear()
             if key not in self._clients:
                 self._clients[key] = ClientV2(
                     api_key=settings.cohere_key,
                     base_url=settings.cohere_url,
                     client_name="touchstone",
-                    httpx_client=transport.client(),
+                    httpx_client=transport.client(settings.cohere_policy),
                     max_retries=0,
                 )
             return self._clients[key]

@@ -75,6 +75,7 @@ class HttpReranker:
                 connect_timeout=self._connect_timeout,
                 who=self._info.spec,
                 key=self._settings.key,
+                policy=self._settings.policy,
             )
             scores += checked_scores(_results(answer), n_documents=len(texts), who=self._info.spec)
             for unit, amount in _units(answer).items():

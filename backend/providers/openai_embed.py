@@ -65,6 +65,7 @@ class OpenAIEmbedder:
                 connect_timeout=self._settings.connect_timeout_seconds,
                 who=f"openai:{self._info.model}",
                 key=self._settings.openai_key,
+                policy=self._settings.openai_policy,
             )
             vectors += self._vectors(answer, n_texts=len(part))
             usage = answer.get("usage")

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from backend.net.addresses import Policy
 from backend.providers.base import ProviderError, ProviderFault
 
 RERANK_SHAPES = ("tei", "jina", "vllm", "llamacpp", "cohere")
 
 _RATE_PREFIX = "TOUCHSTONE_RATE_"
 _RERANK_VARIABLE = re.compile(r"^TOUCHSTONE_RERANK_([A-Z0-9_]+)_URL$")
+_CHAT_VARIABLE = re.compile(r"^TOUCHSTONE_CHAT_([A-Z0-9_]+)_URL$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,17 @@ class HttpRerankerSettings:
     model: str = ""
     key: str = field(default="", repr=False)
     batch_size: int | None = None
+    policy: Policy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatServer:
+    """A chat server beside OPENAI_BASE_URL, by the name that specifications give it (`NAME:MODEL`)."""
+
+    name: str
+    url: str
+    key: str = field(default="", repr=False)
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +48,8 @@ class ProviderSettings:
     folders that `local:FOLDER` may name: any other path is refused, since a specification may come from a user.
     `offline` forbids downloads. `token_cache_bytes` bounds the local blend's passage cache in each process.
     The prefixes override the table of prefixes.py for every embedder; None leaves it alone. `rates` holds the
-    limits that are set, by variable (rates.py).
+    limits that are set, by variable (rates.py). A policy is there where the address was given by a workspace: it is
+    then judged at each connection; None is the operator's own.
     """
 
     model_folder: Path
@@ -45,7 +59,10 @@ class ProviderSettings:
     cohere_url: str = "https://api.cohere.com"
     openai_key: str = field(default="", repr=False)
     openai_url: str = "https://api.openai.com/v1"
+    cohere_policy: Policy | None = None
+    openai_policy: Policy | None = None
     http_rerankers: tuple[HttpRerankerSettings, ...] = ()
+    chat_servers: tuple[ChatServer, ...] = ()
     query_prefix: str | None = None
     document_prefix: str | None = None
     connect_timeout_seconds: float = 5.0
@@ -66,6 +83,7 @@ class ProviderSettings:
             openai_key=(env.get("OPENAI_API_KEY") or "").strip(),
             openai_url=(env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1").rstrip("/"),
             http_rerankers=_http_rerankers(env),
+            chat_servers=_chat_servers(env),
             query_prefix=env.get("TOUCHSTONE_QUERY_PREFIX"),
             document_prefix=env.get("TOUCHSTONE_DOCUMENT_PREFIX"),
             # -1 is refused when the provider is used: one bad entry must not stop a process from starting.
@@ -98,6 +116,18 @@ class ProviderSettings:
             raise ProviderError(ProviderFault.NOT_CONFIGURED, f"{variable}_BATCH must be a whole number above 0.")
         return entry
 
+    def chat_server(self, name: str) -> ChatServer:
+        """The chat server called `name` (case and dashes do not matter), checked."""
+        wanted = _variable_part(name)
+        variable = f"TOUCHSTONE_CHAT_{wanted}_URL"
+        for entry in self.chat_servers:
+            if _variable_part(entry.name) == wanted:
+                check_url(entry.url, variable=variable)
+                return entry
+        raise ProviderError(
+            ProviderFault.NOT_CONFIGURED, f"There is no chat server called {name!r}: set {variable} to its address."
+        )
+
 
 def check_url(url: str, *, variable: str) -> None:
     """Refuses an address that is no plain http(s) URL. A password in it would end up in fingerprints and exports."""
@@ -116,6 +146,18 @@ def check_url(url: str, *, variable: str) -> None:
 
 def _variable_part(name: str) -> str:
     return re.sub(r"[^A-Z0-9]+", "_", name.upper())
+
+
+def _chat_servers(env: Mapping[str, str]) -> tuple[ChatServer, ...]:
+    return tuple(
+        ChatServer(
+            name=match[1].lower(),
+            url=env[variable].rstrip("/"),
+            key=(env.get(f"{variable.removesuffix('_URL')}_KEY") or "").strip(),
+        )
+        for variable in sorted(env)
+        if (match := _CHAT_VARIABLE.match(variable)) and env[variable]
+    )
 
 
 def _http_rerankers(env: Mapping[str, str]) -> tuple[HttpRerankerSettings, ...]:

@@ -1,34 +1,42 @@
 """The one HTTP client of a process. A call has a total deadline and a size limit, follows no redirect, and fails
 only with ProviderError.
 
-httpx counts its timeouts per read, so a server that drips a byte a second never times out. Here each read, of
-headers as of body, gets what is left of the call's deadline.
+An address that a workspace gave comes with a Policy: it is judged where it is connected to (backend/net).
 """
 
 import json
 import os
-import ssl
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import httpcore
 import httpx
 
+from backend.net.addresses import Policy, UnsafeUrlError
+from backend.net.addresses import check as check_address
+from backend.net.deadlines import DeadlineBackend, until
+from backend.net.safe_http import PinnedBackend
 from backend.providers.base import ProviderError, ProviderFault
 from backend.providers.faults import from_status
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
-_local = threading.local()
-
 
 def post_json(
-    url: str, payload: object, *, timeout: float, who: str, key: str = "", connect_timeout: float = 5.0
+    url: str,
+    payload: object,
+    *,
+    timeout: float,
+    who: str,
+    key: str = "",
+    connect_timeout: float = 5.0,
+    policy: Policy | None = None,
 ) -> Any:
-    """Posts JSON and returns the decoded JSON of a 200; `timeout` seconds bound the whole call.
+    """Posts JSON and returns the decoded JSON of a 200; `timeout` seconds bound the whole call. `policy` None: the
+    address is the operator's own.
 
     Raises ProviderError for everything else. The caller still checks the shape: a 200 promises nothing.
     """
@@ -38,7 +46,9 @@ def post_json(
         raise ProviderError(ProviderFault.AUTH, f"{who}: the key holds characters that no key can hold.")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        response = client().post(
+        if policy is not None:
+            check_address(url, policy)
+        response = client(policy).post(
             url,
             content=json.dumps(payload, ensure_ascii=False, allow_nan=False).encode(),
             headers={"Content-Type": "application/json", **headers},
@@ -46,6 +56,8 @@ def post_json(
         )
     except ProviderError as error:
         raise named(error, who=who) from error
+    except UnsafeUrlError as error:
+        raise ProviderError(ProviderFault.NOT_CONFIGURED, f"{who}: {error}") from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise ProviderError(ProviderFault.NOT_CONFIGURED, f"{who}: {error}") from error
     if response.status_code != httpx.codes.OK:
@@ -76,9 +88,10 @@ def named(error: ProviderError, *, who: str) -> ProviderError:
     )
 
 
-def client() -> httpx.Client:
-    """This process's client, with kept-alive connections; a forked child makes its own."""
-    return _holder.get()
+def client(policy: Policy | None = None) -> httpx.Client:
+    """This process's client, with kept-alive connections; a forked child makes its own. One a policy: a connection
+    that the operator's address may have is not found by a workspace's."""
+    return _holder.get(policy)
 
 
 class _Holder:
@@ -88,18 +101,18 @@ class _Holder:
     def reset(self) -> None:
         # Not closed: after a fork its sockets are the parent's too.
         self._lock = threading.Lock()
-        self._client: httpx.Client | None = None
+        self._clients: dict[Policy | None, httpx.Client] = {}
 
-    def get(self) -> httpx.Client:
+    def get(self, policy: Policy | None) -> httpx.Client:
         with self._lock:
-            if self._client is None:
-                self._client = httpx.Client(
-                    transport=_DeadlineTransport(),
+            if policy not in self._clients:
+                self._clients[policy] = httpx.Client(
+                    transport=_DeadlineTransport(policy),
                     follow_redirects=False,
                     trust_env=False,
                     headers={"User-Agent": "touchstone", "Accept-Encoding": "identity"},
                 )
-            return self._client
+            return self._clients[policy]
 
 
 _holder = _Holder()
@@ -109,13 +122,13 @@ os.register_at_fork(after_in_child=_holder.reset)
 class _DeadlineTransport(httpx.BaseTransport):
     """A connection pool whose reads share the call's deadline: the request's `read` timeout, taken as a total."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: Policy | None) -> None:
         self._pool = httpcore.ConnectionPool(
             ssl_context=httpcore.default_ssl_context(),
             max_connections=200,
             max_keepalive_connections=64,
             keepalive_expiry=15.0,
-            network_backend=_DeadlineBackend(),
+            network_backend=DeadlineBackend(None if policy is None else PinnedBackend(policy)),
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -133,7 +146,7 @@ class _DeadlineTransport(httpx.BaseTransport):
             content=request.read(),
             extensions=request.extensions,
         )
-        with _until(deadline), _translated():
+        with until(deadline), _translated():
             answer = self._pool.handle_request(core)
         return httpx.Response(
             status_code=answer.status,
@@ -156,7 +169,7 @@ class _BoundedStream(httpx.SyncByteStream):
         if any(name.lower() == b"content-encoding" for name, _ in self._answer.headers):
             # Asked for without: a small compressed body may hold more than any limit.
             raise ProviderError(ProviderFault.SHAPE, "The answer is compressed although that was not asked for.")
-        with _until(self._deadline), _translated():
+        with until(self._deadline), _translated():
             for part in self._answer.iter_stream():
                 size += len(part)
                 if size > MAX_RESPONSE_BYTES:
@@ -169,66 +182,6 @@ class _BoundedStream(httpx.SyncByteStream):
         self._answer.close()
 
 
-class _DeadlineBackend(httpcore.NetworkBackend):
-    def __init__(self) -> None:
-        self._inner = httpcore.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.NetworkStream:
-        bound = _left(timeout, httpcore.ConnectTimeout)
-        return _DeadlineStream(self._inner.connect_tcp(host, port, bound, local_address, socket_options))
-
-
-class _DeadlineStream(httpcore.NetworkStream):
-    def __init__(self, inner: httpcore.NetworkStream) -> None:
-        self._inner = inner
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._inner.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, _left(timeout, httpcore.WriteTimeout))
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
-        bound = _left(timeout, httpcore.ConnectTimeout)
-        return _DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, bound))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)
-
-
-@contextmanager
-def _until(deadline: float) -> Generator[None]:
-    # A thread has one call under way, and the pool reads in the calling thread.
-    before = getattr(_local, "deadline", None)
-    _local.deadline = deadline
-    try:
-        yield
-    finally:
-        _local.deadline = before
-
-
-def _left(timeout: float | None, expired: type[Exception]) -> float | None:
-    deadline = getattr(_local, "deadline", None)
-    if deadline is None:
-        return timeout
-    left: float = deadline - time.monotonic()
-    if left <= 0:
-        raise expired("the call's deadline has passed")
-    return left if timeout is None else min(left, timeout)
-
-
 @contextmanager
 def _translated() -> Generator[None]:
     try:
@@ -237,6 +190,8 @@ def _translated() -> Generator[None]:
         raise _timed_out() from error
     except httpcore.UnsupportedProtocol as error:
         raise ProviderError(ProviderFault.NOT_CONFIGURED, "The address is neither http nor https.") from error
+    except UnsafeUrlError as error:
+        raise ProviderError(ProviderFault.NOT_CONFIGURED, str(error)) from error
     except (httpcore.NetworkError, httpcore.ProtocolError) as error:
         _lost(error)
 

@@ -11,7 +11,8 @@ from django.conf import settings
 
 from backend.providers import rates
 from backend.providers.base import Embedded, Embedder, EmbedderInfo, ProviderError, ProviderFault
-from backend.search import cache, pacing, providers
+from backend.search import cache, ledger, pacing, providers
+from backend.search.ledger import PaidFor
 
 Vector = tuple[float, ...]
 
@@ -40,15 +41,27 @@ def embed_queries(
     document_prefix: str | None = None,
     timeout: float | None = None,
     before_call: Callable[[], None] | None = None,
+    paid_for: PaidFor = ledger.SEARCH,
 ) -> EmbeddedTexts:
     """The questions' vectors. Raises ProviderError.
 
     Each batch is cached as it comes, so that trying again asks only for what is missing. Calls are paced (PacedError);
-    `before_call` runs between leave and call. Prefixes are those of the Index; None leaves them to the model's table.
+    `before_call` runs between leave and call; `paid_for` says what for. Prefixes are those of the Index; None leaves
+    them to the model's table.
     """
-    chosen = providers.embedder(spec, query_prefix=query_prefix, document_prefix=document_prefix)
+    chosen = providers.embedder(
+        spec, workspace_id=workspace_id, query_prefix=query_prefix, document_prefix=document_prefix
+    )
     return _embed(
-        workspace_id, chosen, texts, kind=_QUERY, use_cache=use_cache, timeout=timeout, before_call=before_call
+        workspace_id,
+        spec,
+        chosen,
+        texts,
+        kind=_QUERY,
+        use_cache=use_cache,
+        timeout=timeout,
+        before_call=before_call,
+        paid_for=paid_for,
     )
 
 
@@ -56,7 +69,7 @@ def missing_queries(
     workspace_id: UUID, spec: str, texts: Sequence[str], *, use_cache: bool = True, query_prefix: str | None = None
 ) -> list[str]:
     """The distinct questions that would be sent to the embedder. Loads no model and calls nobody."""
-    info = providers.describe_embedder(spec, query_prefix=query_prefix)
+    info = providers.describe_embedder(spec, workspace_id=workspace_id, query_prefix=query_prefix)
     keys = {text: _key(info, kind=_QUERY, text=text) for text in dict.fromkeys(texts)}
     stored = cache.vectors(workspace_id, keys.values()) if use_cache else {}
     return [text for text, key in keys.items() if key not in stored]
@@ -72,11 +85,22 @@ def embed_passages(
     document_prefix: str | None = None,
     timeout: float | None = None,
     before_call: Callable[[], None] | None = None,
+    paid_for: PaidFor = ledger.SEARCH,
 ) -> EmbeddedTexts:
     """The passages' vectors, likewise."""
-    chosen = providers.embedder(spec, query_prefix=query_prefix, document_prefix=document_prefix)
+    chosen = providers.embedder(
+        spec, workspace_id=workspace_id, query_prefix=query_prefix, document_prefix=document_prefix
+    )
     return _embed(
-        workspace_id, chosen, texts, kind=_DOCUMENT, use_cache=use_cache, timeout=timeout, before_call=before_call
+        workspace_id,
+        spec,
+        chosen,
+        texts,
+        kind=_DOCUMENT,
+        use_cache=use_cache,
+        timeout=timeout,
+        before_call=before_call,
+        paid_for=paid_for,
     )
 
 
@@ -91,6 +115,7 @@ def unpack(packed: str) -> Vector:
 
 def _embed(
     workspace_id: UUID,
+    spec: str,
     embedder: Embedder,
     texts: Sequence[str],
     *,
@@ -98,6 +123,7 @@ def _embed(
     use_cache: bool,
     timeout: float | None,
     before_call: Callable[[], None] | None,
+    paid_for: PaidFor,
 ) -> EmbeddedTexts:
     info = embedder.info
     call = embedder.embed_queries if kind == _QUERY else embedder.embed_documents
@@ -106,7 +132,7 @@ def _embed(
     vectors = {text: _vector(stored[key]) for text, key in keys.items() if key in stored}
     missing = [text for text in keys if text not in vectors]
     n_cached = sum(1 for text in texts if text in vectors)
-    rate = rates.of_embedder(info, providers.settings())
+    rate = rates.of_embedder(info, providers.settings(workspace_id))
     most = info.batch_size if rate is None else min(info.batch_size, rate.most_inputs)
     done = EmbeddedTexts(vectors=())
     for start in range(0, len(missing), most):
@@ -114,9 +140,13 @@ def _embed(
         pacing.take(workspace_id, rate, n=len(batch))
         if before_call is not None:
             before_call()
+        if not info.local:
+            ledger.check(workspace_id, spec)
         started = perf_counter()
         embedded = call(batch, timeout=timeout or settings.PROVIDER_TIMEOUT_SECONDS)
         ms = (perf_counter() - started) * 1000
+        if not info.local:
+            _pay(workspace_id, spec, embedded, texts=batch, paid_for=paid_for)
         fresh = _checked(embedded, n_texts=len(batch), info=info)
         if use_cache:
             cache.keep_vectors(workspace_id, {keys[text]: fresh[i] for i, text in enumerate(batch)})
@@ -125,6 +155,18 @@ def _embed(
     if len({len(vector) for vector in vectors.values()}) > 1:
         raise ProviderError(ProviderFault.SHAPE, f"{info.model} gave vectors of different sizes.")
     return replace(done, vectors=tuple(vectors[text] for text in texts), n_cached=n_cached)
+
+
+def _pay(workspace_id: UUID, spec: str, embedded: Embedded, *, texts: Sequence[str], paid_for: PaidFor) -> None:
+    """Before the answer is looked at: what cannot be used was paid for as well."""
+    told = {} if embedded.tokens is None else {"input_tokens": float(embedded.tokens)}
+    ledger.record(
+        workspace_id,
+        spec,
+        units={"embed_calls": 1.0, **told},
+        estimates={"input_tokens": float(ledger.tokens_of(texts))},
+        paid_for=paid_for,
+    )
 
 
 def _checked(embedded: Embedded, *, n_texts: int, info: EmbedderInfo) -> list[bytes]:

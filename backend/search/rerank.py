@@ -10,7 +10,8 @@ from django.conf import settings
 
 from backend.providers import rates
 from backend.providers.base import Candidate, ProviderError, ProviderFault, Reranked, Reranker, RerankerInfo
-from backend.search import cache, pacing, providers
+from backend.search import cache, ledger, pacing, providers
+from backend.search.ledger import PaidFor
 from backend.search.types import RERANKER, Entry, StageRank
 
 
@@ -35,11 +36,19 @@ def score_pool(
     use_cache: bool = True,
     timeout: float | None = None,
     before_call: Callable[[], None] | None = None,
+    paid_for: PaidFor = ledger.SEARCH,
 ) -> RerankScores:
     """The scores of these entries (the first `rerank_depth` of a ranking). Raises ProviderError."""
     pool = [Candidate(text=entry.passage.text, score=entry.score) for entry in entries]
     return score_candidates(
-        workspace_id, spec, query, pool, use_cache=use_cache, timeout=timeout, before_call=before_call
+        workspace_id,
+        spec,
+        query,
+        pool,
+        use_cache=use_cache,
+        timeout=timeout,
+        before_call=before_call,
+        paid_for=paid_for,
     )
 
 
@@ -52,13 +61,14 @@ def score_candidates(
     use_cache: bool = True,
     timeout: float | None = None,
     before_call: Callable[[], None] | None = None,
+    paid_for: PaidFor = ledger.SEARCH,
 ) -> RerankScores:
     """The same for plain rows. Equal texts are scored once, unless the scores depend on the whole pool.
 
-    Calls are paced, a pool's together (PacedError); `before_call` runs between leave and each call. A pool that is all
-    cached costs none.
+    Calls are paced, a pool's together (PacedError); `before_call` runs between leave and each call; `paid_for` says
+    what for. A pool that is all cached costs none.
     """
-    reranker = providers.reranker(spec)
+    reranker = providers.reranker(spec, workspace_id=workspace_id)
     if not pool:
         return RerankScores(scores=())
     if timeout is None:
@@ -74,13 +84,24 @@ def score_candidates(
     done = RerankScores(scores=())
     batches = _batches(reranker.info, keys, missing)
     if batches:
-        pacing.take(workspace_id, rates.of_reranker(reranker.info, providers.settings()), n=len(batches))
+        pacing.take(workspace_id, rates.of_reranker(reranker.info, providers.settings(workspace_id)), n=len(batches))
     for batch in batches:
         if before_call is not None:
             before_call()
+        if not reranker.info.local:
+            ledger.check(workspace_id, spec)
         started = perf_counter()
         reranked = reranker.rerank(query, [pool[place] for place in batch], timeout=timeout)
         ms = (perf_counter() - started) * 1000
+        if not reranker.info.local:
+            # Before the answer is looked at: what cannot be used was paid for as well.
+            ledger.record(
+                workspace_id,
+                spec,
+                units={"rerank_calls": 1.0, **reranked.units},
+                estimates={"search_units": float(ledger.search_units_of(len(batch)))},
+                paid_for=paid_for,
+            )
         _check(reranked, n_candidates=len(batch), reranker=reranker)
         fresh = {keys[place]: score for place, score in zip(batch, reranked.scores, strict=True)}
         complete = {each: score for each, score in fresh.items() if score is not None}

@@ -12,6 +12,7 @@ from backend.core.comparison import Decision, Verdict
 from backend.core.configs import RetrievalConfig
 from backend.core.resolving import LabelState
 from backend.models import Document, Index, ResolvedLabel, Run
+from backend.providers import registry
 from backend.providers.base import ProviderError
 from backend.queries import advice as queries
 from backend.queries import comparisons
@@ -127,7 +128,7 @@ def _is_english_only(spec: str) -> bool:
     if not spec:
         return False
     try:
-        return _ENGLISH_ONLY.search(providers.describe_embedder(spec).model) is not None
+        return _ENGLISH_ONLY.search(registry.describe_embedder(spec, providers.installation()).model) is not None
     except ProviderError:
         return False
 

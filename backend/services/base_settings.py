@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
@@ -32,8 +33,8 @@ def languages() -> tuple[str, ...]:
         return tuple(sorted(row[0] for row in cursor.fetchall()))
 
 
-def complete(given: Mapping[str, Any], *, over: Mapping[str, Any] | None = None) -> Settings:
-    """All settings of a base: those given, over those it has, over the defaults. A group given as null falls back to
+def complete(given: Mapping[str, Any], *, workspace_id: UUID, over: Mapping[str, Any] | None = None) -> Settings:
+    """All settings of a base of this workspace: those given, over those it has, over the defaults. A group given as null falls back to
     its defaults. Raises ValidationError with every fault, each with its field."""
     faults: list[Fault] = []
 
@@ -45,7 +46,7 @@ def complete(given: Mapping[str, Any], *, over: Mapping[str, Any] | None = None)
         tell(f"There is no setting {unknown!r}. There are: {', '.join(GROUPS)}.", str(unknown))
     out: Settings = {
         "chunking": _chunking(_group(given, known, "chunking", tell), tell),
-        "embedding": _embedding(_group(given, known, "embedding", tell), tell),
+        "embedding": _embedding(_group(given, known, "embedding", tell), workspace_id, tell),
         "keyword": _keyword(_group(given, known, "keyword", tell), tell),
     }
     fusion = _group(given, known, "fusion", tell)
@@ -53,7 +54,7 @@ def complete(given: Mapping[str, Any], *, over: Mapping[str, Any] | None = None)
         out["fusion"] = _fusion(fusion, faults)
     reranker = given["reranker"] if "reranker" in given else known.get("reranker")
     if reranker:
-        out["reranker"] = _reranker(reranker, tell)
+        out["reranker"] = _reranker(reranker, workspace_id, tell)
     if faults:
         raise ValidationError(faults[0].message, field=faults[0].field, faults=faults)
     return out
@@ -105,7 +106,7 @@ def _chunking(group: Mapping[str, Any], tell: _Told) -> Settings:
     return {"mode": mode, "size": size, "overlap": overlap}
 
 
-def _embedding(group: Mapping[str, Any], tell: _Told) -> Settings:
+def _embedding(group: Mapping[str, Any], workspace_id: UUID, tell: _Told) -> Settings:
     prefixes = ("query_prefix", "document_prefix")
     _refuse_unknown(group, "embedding", ("embedder", *prefixes), tell)
     spec = group.get("embedder") or settings.EMBEDDER
@@ -114,7 +115,7 @@ def _embedding(group: Mapping[str, Any], tell: _Told) -> Settings:
         tell(f"embedding.embedder is a text such as 'local' or 'none', not {spec!r}.", "embedding.embedder")
     elif spec != NO_EMBEDDER:
         try:
-            providers.describe_embedder(spec)
+            providers.describe_embedder(spec, workspace_id=workspace_id)
         except ProviderError as error:
             tell(error.message, "embedding.embedder")
     for name in prefixes:
@@ -150,12 +151,12 @@ def _fusion(group: Mapping[str, Any], faults: list[Fault]) -> Settings:
     return config.fusion.canonical()
 
 
-def _reranker(value: Any, tell: _Told) -> str:
+def _reranker(value: Any, workspace_id: UUID, tell: _Told) -> str:
     if not isinstance(value, str):
         tell(f"reranker is a text such as 'local' or 'http:NAME', not {value!r}.", "reranker")
         return ""
     try:
-        providers.describe_reranker(value)
+        providers.describe_reranker(value, workspace_id=workspace_id)
     except ProviderError as error:
         tell(error.message, "reranker")
     return value

@@ -14,15 +14,10 @@ from backend.models import Question, Run, Workspace
 from backend.providers import rates
 from backend.providers.rates import Rate
 from backend.queries import corpora
-from backend.search import embedding, providers
+from backend.search import embedding, ledger, providers
 from backend.search.types import IndexRef
 from backend.services import evaluation_requests, plans
 from backend.services.evaluation_requests import Request, Resolved
-
-# How Cohere counts: up to so many passages are one search unit.
-_PASSAGES_A_SEARCH_UNIT = 100
-# What a token is taken for where only the provider can count them.
-_CHARACTERS_A_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +55,11 @@ class Estimate:
 
 def of(workspace: Workspace, request: Request) -> Estimate:
     """Raises TouchstoneError for what could not be run either. Calls no provider. The counts are upper bounds."""
-    resolved = evaluation_requests.resolve(workspace, request)
+    return of_resolved(workspace, request, evaluation_requests.resolve(workspace, request))
+
+
+def of_resolved(workspace: Workspace, request: Request, resolved: Resolved) -> Estimate:
+    """The same for a request whose names were looked up already."""
     table = prices.parse(settings.PRICES)
     embedders = tuple(_embedders(workspace, request, resolved, table=table))
     rerankers = tuple(_rerankers(workspace, request, resolved, table=table))
@@ -105,11 +104,11 @@ def _embedders(workspace: Workspace, request: Request, resolved: Resolved, *, ta
     texts = list(Question.objects.filter(version=resolved.version).order_by("ordinal").values_list("text", flat=True))
     found = []
     for index in wanted.values():
-        info = providers.describe_embedder(index.embedder, query_prefix=index.query_prefix)
+        info = providers.describe_embedder(index.embedder, workspace_id=workspace.id, query_prefix=index.query_prefix)
         missing = embedding.missing_queries(
             workspace.id, index.embedder, texts, use_cache=request.cache, query_prefix=index.query_prefix
         )
-        rate = rates.of_embedder(info, providers.settings())
+        rate = rates.of_embedder(info, providers.settings(workspace.id))
         most = info.batch_size if rate is None else min(info.batch_size, rate.most_inputs)
         # Batches are those of slices, too: a few questions each.
         n_calls = math.ceil(len(missing) / most)
@@ -122,7 +121,7 @@ def _embedders(workspace: Workspace, request: Request, resolved: Resolved, *, ta
                 n_calls=n_calls,
                 units={
                     "embed_calls": float(n_calls),
-                    "input_tokens": float(sum(map(len, missing)) // _CHARACTERS_A_TOKEN),
+                    "input_tokens": float(ledger.tokens_of(missing)),
                 },
                 rate=rate,
                 n_paced=len(missing),
@@ -144,8 +143,8 @@ def _rerankers(workspace: Workspace, request: Request, resolved: Resolved, *, ta
     found = []
     n_questions = resolved.version.n_questions
     for spec, distinct in pools.items():
-        info = providers.describe_reranker(spec)
-        rate = rates.of_reranker(info, providers.settings())
+        info = providers.describe_reranker(spec, workspace_id=workspace.id)
+        rate = rates.of_reranker(info, providers.settings(workspace.id))
         n_cached = 0
         n_calls, units = 0, 0
         for config in distinct.values():
@@ -153,7 +152,7 @@ def _rerankers(workspace: Workspace, request: Request, resolved: Resolved, *, ta
             n_cached += known
             calls = math.ceil(config.rerank_depth / info.max_documents)
             n_calls += (n_questions - known) * calls
-            units += (n_questions - known) * math.ceil(config.rerank_depth / _PASSAGES_A_SEARCH_UNIT)
+            units += (n_questions - known) * ledger.search_units_of(config.rerank_depth)
         found.append(
             _part(
                 spec,
@@ -234,5 +233,7 @@ def _notes(parts: tuple[Part, ...]) -> list[str]:
     if any(part.n_cached is None for part in parts):
         notes.append("Which rerank scores are cached shows only when it runs: their calls are at most these.")
     if any("input_tokens" in part.units and not part.is_local for part in parts):
-        notes.append(f"Tokens are estimated at {_CHARACTERS_A_TOKEN} characters each; the run tells what was billed.")
+        notes.append(
+            f"Tokens are estimated at {ledger.CHARACTERS_A_TOKEN} characters each; the run tells what was billed."
+        )
     return notes

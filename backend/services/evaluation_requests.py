@@ -83,7 +83,7 @@ def resolve(workspace: Workspace, request: Request) -> Resolved:
         base_fusion=base_settings.get("fusion"),
     )
     for config in retrievals:
-        _check_reranker(config)
+        _check_reranker(config, workspace)
     return Resolved(scoped=scoped, version=version, configs=tuple(retrievals))
 
 
@@ -123,11 +123,11 @@ def _overrides(configurations: Sequence[Any] | None) -> list[str]:
     return [str(item["index"]) for item in configurations or () if isinstance(item, Mapping) and item.get("index")]
 
 
-def _check_reranker(config: RetrievalConfig) -> None:
+def _check_reranker(config: RetrievalConfig, workspace: Workspace) -> None:
     """Refuse at submit what no question could be reranked with. Whether a server answers is seen when it runs."""
     if config.reranker:
         try:
-            providers.describe_reranker(config.reranker)
+            providers.describe_reranker(config.reranker, workspace_id=workspace.id)
         except ProviderError as error:
             raise TouchstoneError(error.code, error.message, field="reranker") from error
 

@@ -65,7 +65,7 @@ class _Round:
         """Also raises ProviderError while the provider is held, or when it stayed away."""
         self.look()
         spec = base_settings.embedder_of(self.index.settings)
-        if providers.describe_embedder(spec).local:
+        if providers.describe_embedder(spec, workspace_id=self.lease.workspace_id).local:
             return
         standing = provider_states.check(self.lease, spec)
         if standing.gave_up:
@@ -106,7 +106,7 @@ def run(lease: Lease) -> None:
     todo = _open(index, [UUID(one) for one in lease.payload.get("documents", ())])
     n_passes = int(lease.payload.get("passes", 0))
     n_chunks = 0
-    preparer = Preparer(index.settings, workspace_id=lease.workspace_id)
+    preparer = Preparer(index.settings, workspace_id=lease.workspace_id, ingestion_id=ingestion.id)
     try:
         for position, document_id in enumerate(todo):
             work.look()

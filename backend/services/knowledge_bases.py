@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, TextField
@@ -11,7 +12,7 @@ from django.utils import timezone
 
 from backend.core.errors import ConflictError, ErrorCode, Fault, ValidationError
 from backend.core.states import OPEN_EVALUATIONS
-from backend.models import Document, Evaluation, Ingestion, KnowledgeBase, Run, Workspace
+from backend.models import Baseline, Document, Evaluation, Ingestion, KnowledgeBase, Run, Schedule, Workspace
 from backend.services import base_settings, blobs, deadlocks, in_use, ingestion
 
 MAX_NAME = 200
@@ -27,7 +28,7 @@ class Changed:
 
 def create(workspace: Workspace, *, name: str, settings: Mapping[str, Any] | None = None) -> KnowledgeBase:
     """An empty base. Raises ValidationError with every fault, ConflictError when the name is taken."""
-    name, complete = _checked(name, settings if settings is not None else {}, over=None)
+    name, complete = _checked(workspace.id, name, settings if settings is not None else {}, over=None)
     try:
         with transaction.atomic():
             return KnowledgeBase.objects.create(workspace=workspace, name=name, settings=complete)
@@ -42,7 +43,10 @@ def patch(base: KnowledgeBase, *, name: str | None = None, settings: Mapping[str
         with transaction.atomic():
             base = ingestion.lock_base(base)
             new_name, complete = _checked(
-                base.name if name is None else name, settings if settings is not None else {}, over=base.settings
+                base.workspace_id,
+                base.name if name is None else name,
+                settings if settings is not None else {},
+                over=base.settings,
             )
             base.name, base.settings, base.updated_at = new_name, complete, timezone.now()
             base.save(update_fields=["name", "settings", "updated_at"])
@@ -61,6 +65,12 @@ def delete(base: KnowledgeBase, *, force: bool = False) -> None:
 
 def _delete(base: KnowledgeBase, *, force: bool) -> None:
     with transaction.atomic():
+        in_use.check_kept(
+            base.name,
+            schedules=Schedule.objects.filter(knowledge_base=base),
+            baselines=Baseline.objects.filter(run__knowledge_base=base),
+            force=force,
+        )
         in_use.free(base.name, open_evaluations(base), force=force)
         ingestion.cancel_all(base)
     with transaction.atomic():
@@ -92,7 +102,7 @@ def open_evaluations(base: KnowledgeBase) -> QuerySet[Evaluation]:
 
 
 def _checked(
-    name: Any, settings: Mapping[str, Any], *, over: Mapping[str, Any] | None
+    workspace_id: UUID, name: Any, settings: Mapping[str, Any], *, over: Mapping[str, Any] | None
 ) -> tuple[str, base_settings.Settings]:
     faults: list[Fault] = []
     complete: base_settings.Settings = {}
@@ -101,7 +111,7 @@ def _checked(
             Fault(code=ErrorCode.VALIDATION, message=f"name is a text of 1 to {MAX_NAME} characters.", field="name")
         )
     try:
-        complete = base_settings.complete(settings, over=over)
+        complete = base_settings.complete(settings, workspace_id=workspace_id, over=over)
     except ValidationError as error:
         faults += error.faults
     if faults:

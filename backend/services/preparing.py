@@ -11,10 +11,11 @@ from django.conf import settings
 from backend.core.chunking import ChunkMode, ChunkSettings, chunk
 from backend.core.errors import DocumentError, ErrorCode
 from backend.core.types import ChunkSpan, ExtractedText, Mark
-from backend.models import Blob, Document
+from backend.models import Blob, Document, Purpose
 from backend.readers.parent import ReaderChild
 from backend.readers.reading import READER_VERSION
 from backend.search import embedding, providers
+from backend.search.ledger import PaidFor
 from backend.services import base_settings
 
 
@@ -59,8 +60,11 @@ def stop_reading() -> None:
 class Preparer:
     """Reads and embeds for one Index."""
 
-    def __init__(self, index_settings: Mapping[str, Any], *, workspace_id: UUID) -> None:
+    def __init__(
+        self, index_settings: Mapping[str, Any], *, workspace_id: UUID, ingestion_id: UUID | None = None
+    ) -> None:
         self._workspace_id = workspace_id
+        self._paid_for = PaidFor(purpose=Purpose.INGESTION, owner=ingestion_id)
         self._embedding: Mapping[str, Any] = index_settings["embedding"]
         self._spec = base_settings.embedder_of(index_settings)
         self._chunking = index_settings["chunking"]
@@ -90,9 +94,13 @@ class Preparer:
             query_prefix=self._embedding.get("query_prefix"),
             document_prefix=self._embedding.get("document_prefix"),
             # A model in this process may take its slice's time: the rest is a server's.
-            timeout=settings.SLICE_DEADLINE_SECONDS if providers.describe_embedder(self._spec).local else None,
+            timeout=settings.SLICE_DEADLINE_SECONDS if self._is_local() else None,
             before_call=before_call,
+            paid_for=self._paid_for,
         ).vectors
+
+    def _is_local(self) -> bool:
+        return providers.describe_embedder(self._spec, workspace_id=self._workspace_id).local
 
     def _read(self, document: Document) -> ExtractedText:
         blob = Blob.objects.filter(id=document.blob_id).first()
@@ -108,6 +116,7 @@ class Preparer:
             if self._spec:
                 embedder = providers.embedder(
                     self._spec,
+                    workspace_id=self._workspace_id,
                     query_prefix=self._embedding.get("query_prefix"),
                     document_prefix=self._embedding.get("document_prefix"),
                 )

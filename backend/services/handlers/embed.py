@@ -5,9 +5,10 @@ from uuid import UUID
 
 from backend.core.errors import ErrorCode
 from backend.core.states import Lane, SliceKind
-from backend.models import Slice
+from backend.models import Purpose, Slice
 from backend.providers.base import ProviderError
 from backend.search import embedding, providers
+from backend.search.ledger import PaidFor
 from backend.search.pacing import PacedError
 from backend.services import giving_up, owners, plans, provider_states, pump, slices
 from backend.services.plans import EmbedderPlan, Plan
@@ -89,7 +90,10 @@ def _vectors(plan: Plan, embedder: EmbedderPlan, texts: list[str], lease: Lease)
         texts,
         use_cache=plan.use_cache,
         query_prefix=embedder.query_prefix,
-        timeout=lease.call_seconds(local=providers.describe_embedder(embedder.spec).local),
+        timeout=lease.call_seconds(
+            local=providers.describe_embedder(embedder.spec, workspace_id=plan.workspace_id).local
+        ),
+        paid_for=PaidFor(purpose=Purpose.EVALUATION, owner=plan.evaluation_id),
     )
     provider_states.succeeded(plan.workspace_id, embedder.spec)
     share = answer.ms / max(1, len(texts) - answer.n_cached)

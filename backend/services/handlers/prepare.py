@@ -1,16 +1,18 @@
 """`prepare`: from a submitted evaluation to its first slices."""
 
 from django.conf import settings
+from django.db.models import F
 from django.db.models.functions import Now
 
 from backend.core.errors import ErrorCode
 from backend.core.states import EvaluationState, IndexState, Lane, RunState, SliceKind, SliceState
 from backend.models import Evaluation, Index, Run, Slice
 from backend.providers import rates
+from backend.providers.base import EmbedderInfo
 from backend.queries import corpora
 from backend.search import ann, providers
-from backend.services import plans, pump, results, slices
-from backend.services.plans import EmbedderPlan, Plan
+from backend.services import closings, plans, pump, results, slices
+from backend.services.plans import Plan
 from backend.services.slices import Lease
 
 MOST_QUESTIONS_A_SLICE = 50
@@ -58,8 +60,12 @@ def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "")
     """The first slices of these questions. `pool` sets apart the questions that are asked again in one epoch."""
     embedders = plan.embedders()
     kind = SliceKind.EMBED if embedders else SliceKind.SEARCH
-    remote = any(not providers.describe_embedder(embedder.spec).local for embedder in embedders.values())
-    size = min(slice_size(len(ordinals)), *(_most_texts(embedder) for embedder in embedders.values()), len(ordinals))
+    infos = {
+        key: providers.describe_embedder(embedder.spec, workspace_id=plan.workspace_id)
+        for key, embedder in embedders.items()
+    }
+    remote = any(not info.local for info in infos.values())
+    size = min(slice_size(len(ordinals)), *(_most_texts(plan, info) for info in infos.values()), len(ordinals))
     Slice.objects.bulk_create(
         [
             Slice(
@@ -81,9 +87,9 @@ def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "")
     )
 
 
-def _most_texts(embedder: EmbedderPlan) -> int:
+def _most_texts(plan: Plan, embedder: EmbedderInfo) -> int:
     """What one call may hold: under a small limit a slice of several calls would lose the first while it waits."""
-    rate = rates.of_embedder(providers.describe_embedder(embedder.spec), providers.settings())
+    rate = rates.of_embedder(embedder, providers.settings(plan.workspace_id))
     return MOST_QUESTIONS_A_SLICE if rate is None else rate.most_inputs
 
 
@@ -96,6 +102,11 @@ def _fail(lease: Lease, code: ErrorCode, reason: str) -> None:
     with slices.commit(lease):
         slices.end(lease, SliceState.GIVEN_UP, code=code, reason=reason)
         Evaluation.objects.filter(id=lease.evaluation, state=EvaluationState.QUEUED).update(
-            state=EvaluationState.FAILED, code=code, reason=reason, finished_at=Now()
+            state=EvaluationState.FAILED,
+            revision=F("revision") + 1,
+            code=code,
+            reason=reason,
+            finished_at=Now(),
         )
         Run.objects.filter(evaluation_id=lease.evaluation).update(state=RunState.FAILED)
+        closings.announce(lease.evaluation)

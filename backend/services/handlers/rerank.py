@@ -3,8 +3,10 @@
 from uuid import UUID
 
 from backend.core.types import Outcome, Passage
+from backend.models import Purpose
 from backend.providers.base import ProviderError, ProviderFault
 from backend.search import providers, rerank
+from backend.search.ledger import PaidFor
 from backend.search.pacing import PacedError
 from backend.search.types import Entry
 from backend.services import giving_up, plans, pools, provider_states, rankings, results, slices
@@ -31,8 +33,11 @@ def run(lease: Lease) -> None:
             lease.payload["query"],
             entries[:depth],
             use_cache=plan.use_cache,
-            timeout=lease.call_seconds(local=providers.describe_reranker(lease.reranker).local),
+            timeout=lease.call_seconds(
+                local=providers.describe_reranker(lease.reranker, workspace_id=lease.workspace_id).local
+            ),
             before_call=lambda: _refuse_stopped(lease),
+            paid_for=PaidFor(purpose=Purpose.EVALUATION, owner=lease.evaluation),
         )
     except PacedError:
         raise

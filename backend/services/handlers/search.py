@@ -226,7 +226,7 @@ def _add_child(
             child.payload["runs"][str(planned.run_id)] = told  # type: ignore[index]
             return
     entries: tuple[Entry, ...] = ranked.entries
-    local = providers.describe_reranker(config.reranker).local
+    local = providers.describe_reranker(config.reranker, workspace_id=plan.workspace_id).local
     batch.children.append(
         Slice(
             workspace_id=plan.workspace_id,

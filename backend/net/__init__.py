@@ -1,0 +1,1 @@
+"""The network, where the address came from a user."""
