@@ -20,7 +20,26 @@ SECRET_KEY = env.text("TOUCHSTONE_SECRET_KEY") or (
 )
 ALLOWED_HOSTS = env.words("TOUCHSTONE_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("TOUCHSTONE_ORIGINS")
-SECURE_SSL_REDIRECT = False
+# Keys that seal what workspaces entrust to us (services/provider_keys.py): the first seals, each opens. Without one,
+# `up` takes them from the key in its home; a server of your own stores no such key.
+SECRET_KEYS = env.words("TOUCHSTONE_SECRET_KEYS") or (
+    [env.sealing_key(_key_file.read_text().strip())] if os.access(_key_file, os.R_OK) else []
+)
+SECRET_KEY_IS_KEPT = bool(env.text("TOUCHSTONE_SECRET_KEY")) or os.access(_key_file, os.R_OK)
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in (
+        ("UserAttributeSimilarityValidator", {}),
+        ("MinimumLengthValidator", {"min_length": 12}),
+        ("CommonPasswordValidator", {}),
+        ("NumericPasswordValidator", {}),
+    )
+]
+SECURE_SSL_REDIRECT = env.flag("TOUCHSTONE_HTTPS")
+# Health is asked for from inside, past the proxy that speaks HTTPS.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+# W005, W021: whether all hosts beside ours speak HTTPS is not ours to say.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.flag("TOUCHSTONE_HTTPS")
 SECURE_HSTS_SECONDS = 31_536_000 if env.flag("TOUCHSTONE_HTTPS") else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("TOUCHSTONE_HTTPS") else None
@@ -105,6 +124,15 @@ DATABASES["default"]["OPTIONS"].setdefault(
 
 REDIS_URL = env.text("REDIS_URL", "redis://localhost:6379/0")
 
+# ---- who may do what (docs/access.md)
+# Requests a minute of one token or user; a quarter of them at once. 0: no limit.
+REQUESTS_PER_MINUTE = env.whole("TOUCHSTONE_REQUESTS_PER_MINUTE", 3000)
+# Proxies before us that add to X-Forwarded-For: how many of its entries, from the right, are theirs to say.
+PROXIES = env.whole("TOUCHSTONE_PROXIES", 0)
+AUDIT_DAYS = env.whole("TOUCHSTONE_AUDIT_DAYS", 365, low=1)
+# Hosts and networks of the inside that webhooks and providers of a workspace may be at.
+URL_ALLOW = env.words("TOUCHSTONE_URL_ALLOW")
+
 # ---- the run engine
 SLICE_LEASE_SECONDS = env.number("TOUCHSTONE_LEASE_SECONDS", 30, low=1)
 SLICE_HEARTBEAT_SECONDS = env.number("TOUCHSTONE_HEARTBEAT_SECONDS", SLICE_LEASE_SECONDS / 3, low=0.1)
@@ -132,6 +160,22 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_SET_BYTES + 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FILES = 2000
 # A path and a collection for each file.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2 * DATA_UPLOAD_MAX_NUMBER_FILES + 100
+# How many evaluations of each base keep their rankings and snippets; older ones keep their figures.
+KEEP_EVALUATIONS = env.whole("TOUCHSTONE_KEEP_EVALUATIONS", 20, low=1)
+
+# ---- alerts (docs/nightly.md)
+# The first wait after an attempt that failed; it doubles, up to an hour, for a day.
+ALERT_RETRY_SECONDS = env.number("TOUCHSTONE_ALERT_RETRY_SECONDS", 15, low=0.1)
+# Where people open the console, for the links in messages.
+PUBLIC_URL = env.text("TOUCHSTONE_PUBLIC_URL").rstrip("/")
+EMAIL_HOST = env.text("TOUCHSTONE_EMAIL_HOST")
+EMAIL_PORT = env.whole("TOUCHSTONE_EMAIL_PORT", 587, low=1)
+EMAIL_HOST_USER = env.text("TOUCHSTONE_EMAIL_USER")
+EMAIL_HOST_PASSWORD = env.text("TOUCHSTONE_EMAIL_PASSWORD")
+EMAIL_USE_TLS = env.flag("TOUCHSTONE_EMAIL_TLS", default=True)
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = env.text("TOUCHSTONE_EMAIL_FROM", "touchstone@localhost")
+
 # How many cached vectors, and how many rerank scores, a workspace keeps.
 CACHE_ROWS = env.whole("TOUCHSTONE_CACHE_ROWS", 1_000_000, low=1)
 CACHE_DIR = Path(env.text("TOUCHSTONE_CACHE_DIR", str(HOME / "cache")))
