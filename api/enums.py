@@ -16,6 +16,7 @@ from backend.core.states import (
 from backend.core.types import Level, Outcome
 from backend.models import SourceKind
 from backend.queries.knowledge import BaseState
+from backend.queries.waiting import Pause
 
 EVALUATION_STATES = [one.value for one in EvaluationState]
 RUN_STATES = [one.value for one in RunState]
@@ -25,6 +26,7 @@ INGESTION_STATES = [one.value for one in IngestionState]
 JOB_STATES = [one.value for one in JobState]
 JOB_KINDS = [one.value for one in JobKind]
 INDEX_STATES = [one.value for one in IndexState]
+WAITING_STATES = [one.value for one in Pause]
 BASE_STATES = [one.value for one in BaseState]
 SOURCE_KINDS = [one.value for one in SourceKind]
 LEVELS = [one.value for one in Level]

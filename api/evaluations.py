@@ -10,7 +10,12 @@ from rest_framework.response import Response
 
 from api.base import Endpoint, as_json, invalid, read_object
 from api.evaluation_request import EXAMPLE, EvaluationRequestSerializer
-from api.run_shapes import EvaluationDetailSerializer, EvaluationSerializer, ProgressSerializer
+from api.run_shapes import (
+    EvaluationDetailSerializer,
+    EvaluationSerializer,
+    ProgressSerializer,
+    WaitingForSerializer,
+)
 from api.schema import IDEMPOTENCY_KEY, PAGING, answer, example, page_of, path, problems
 from backend.models import Evaluation, Scope
 from backend.queries import evaluations as queries
@@ -145,6 +150,8 @@ def _detail(seen: Look) -> dict[str, Any]:
         **EvaluationSerializer(told.evaluation).data,
         "progress": ProgressSerializer(told.progress).data,
         "eta_seconds": told.eta_seconds,
+        "questions_per_second": told.questions_per_second,
+        "waiting_for": WaitingForSerializer(told.waiting_for, many=True).data,
     }
 
 

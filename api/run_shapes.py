@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from api.enums import CAUSES, EVALUATION_STATES, LEVELS, OUTCOMES, RUN_KINDS, RUN_STATES
+from api.enums import CAUSES, EVALUATION_STATES, LEVELS, OUTCOMES, RUN_KINDS, RUN_STATES, WAITING_STATES
 
 
 class SetRefSerializer(serializers.Serializer[Any]):
@@ -132,11 +132,26 @@ class ProgressSerializer(serializers.Serializer[Any]):
     by_outcome = OutcomesSerializer()
 
 
+class WaitingForSerializer(serializers.Serializer[Any]):
+    """A provider that keeps an evaluation from going on. `stalled`: it failed 20 times in a row, and is asked again at
+    `retry_at`; what waits for it ends PROVIDER_UNAVAILABLE at `gives_up_at`. `held`: it asked for a pause (429)."""
+
+    provider = serializers.CharField()
+    state = serializers.ChoiceField(choices=WAITING_STATES)
+    since = serializers.DateTimeField(allow_null=True)
+    code = serializers.CharField(allow_blank=True)
+    reason = serializers.CharField(allow_blank=True)
+    retry_at = serializers.DateTimeField(allow_null=True)
+    gives_up_at = serializers.DateTimeField(allow_null=True)
+
+
 class EvaluationDetailSerializer(EvaluationSerializer):
     """An evaluation with its progress; the runs' numbers are `partial` until they are final."""
 
     progress = ProgressSerializer()
     eta_seconds = serializers.FloatField(allow_null=True)
+    questions_per_second = serializers.FloatField(allow_null=True)
+    waiting_for = WaitingForSerializer(many=True)
 
 
 class StageSerializer(serializers.Serializer[Any]):

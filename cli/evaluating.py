@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from cli.client import Client
 from cli.errors import UsageError
 from cli.options import AsJson, Base, Collection, Documents, Level, Modes, Reranker, Source, TopK, Workspace, words
 from touchstone import program, rules, tables
-from touchstone.progress import Bar, eta
+from touchstone.progress import Bar, eta, waiting
 from touchstone.rules import Rule, RuleError
 
 app = typer.Typer()
@@ -161,7 +162,7 @@ def _wait(client: Client, evaluation_id: str) -> Json:
         def look(found: Json) -> None:
             nonlocal since, last, told
             progress = found["progress"]
-            bar.show(progress["n_results"], progress["n_results_total"], note=eta(found["eta_seconds"]))
+            bar.show(progress["n_results"], progress["n_results_total"], note=_note(found))
             if progress["n_results"] != last:
                 since, last = time.monotonic(), progress["n_results"]
             elif not told and time.monotonic() - since > _SILENCE_SECONDS:
@@ -169,6 +170,11 @@ def _wait(client: Client, evaluation_id: str) -> Json:
                 ingesting.tell_missing_workers(client)
 
         return client.wait(evaluation_id, on_progress=look)
+
+
+def _note(found: Json) -> str:
+    """What stands beside the bar: what it waits for, else how long it takes."""
+    return waiting(found.get("waiting_for", ()), now=datetime.now(UTC)) or eta(found["eta_seconds"])
 
 
 def _tell(client: Client, ended: Json, wanted: list[Rule], *, as_json: bool) -> None:

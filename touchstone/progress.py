@@ -1,8 +1,10 @@
 """A progress bar on a terminal, a line now and then elsewhere. Imports nothing of ours."""
 
 import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -56,3 +58,19 @@ def eta(seconds: float | None) -> str:
     if seconds is None:
         return ""
     return f"{seconds:.0f} s left" if seconds < 90 else f"{seconds / 60:.0f} min left"
+
+
+def waiting(providers: Sequence[Mapping[str, Any]], *, now: datetime) -> str:
+    """What keeps an evaluation (its `waiting_for`), in words for the bar: `stalled: http:near, asked again in 8 s`."""
+    said = []
+    for one in providers:
+        code = f" ({one['code']})" if one["code"] else ""
+        said.append(f"{one['state']}: {one['provider']}{code}{_again(one['retry_at'], now)}")
+    return "; ".join(said)
+
+
+def _again(at: datetime | str | None, now: datetime) -> str:
+    if at is None:
+        return ""
+    when = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return f", asked again in {max(0.0, (when - now).total_seconds()):.0f} s"

@@ -17,7 +17,7 @@ from backend.queries import evaluations, pulses, results
 from backend.queries.evaluations import EvaluationDetail
 from backend.services import preflight
 from touchstone import tables
-from touchstone.progress import Bar, eta
+from touchstone.progress import Bar, eta, waiting
 
 _LOOK_SECONDS = 0.3
 _SILENCE_SECONDS = 10.0
@@ -45,7 +45,9 @@ def follow(
             told = [evaluations.detail(look, now=timezone.now()) for look in looks]
             n_done = sum(one.progress.n_results for one in told)
             left = [one.eta_seconds for one in told if one.eta_seconds is not None]
-            bar.show(n_done, sum(one.progress.n_results_total for one in told), note=eta(max(left, default=None)))
+            waits = [dataclasses.asdict(one) for each in told for one in each.waiting_for]
+            note = waiting(waits, now=timezone.now()) or eta(max(left, default=None))
+            bar.show(n_done, sum(one.progress.n_results_total for one in told), note=note)
             if all(one.evaluation.is_final for one in told):
                 return told
             silence.look(n_done)
@@ -124,6 +126,8 @@ def as_json(told: EvaluationDetail, *, with_results: bool) -> str:
         **dataclasses.asdict(told.evaluation),
         "progress": dataclasses.asdict(told.progress),
         "eta_seconds": told.eta_seconds,
+        "questions_per_second": told.questions_per_second,
+        "waiting_for": [dataclasses.asdict(one) for one in told.waiting_for],
     }
     if with_results:
         for run, rows in zip(values["runs"], result_values(told), strict=True):

@@ -11,15 +11,15 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Prefetch, QuerySet
 
+from backend.core import pace
+from backend.core.pace import Pace
 from backend.core.states import TERMINAL, EvaluationState
 from backend.core.types import Outcome
 from backend.models import Evaluation, Run, Workspace
-from backend.queries import partial, runs
+from backend.queries import partial, runs, waiting
 from backend.queries.lookups import get
 from backend.queries.runs import RunRow, SetRef
-
-# An estimate from fewer results than this says nothing.
-_LEAST_FOR_RATE = 3
+from backend.queries.waiting import WaitingFor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +66,23 @@ class EvaluationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationDetail:
-    """`eta_seconds` is from the rate seen in this epoch; None where nothing can be said."""
+    """`eta_seconds` and `questions_per_second` are from what was seen in this epoch; None where nothing can be said.
+    A question counts once, whatever the number of runs. `waiting_for`: the providers that keep it from going on."""
 
     evaluation: EvaluationRow
     progress: Progress
     eta_seconds: float | None
+    questions_per_second: float | None = None
+    waiting_for: tuple[WaitingFor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """A run's rows of this epoch: how many, how many of late, and when the first came."""
+
+    n: int = 0
+    n_lately: int = 0
+    first_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +95,8 @@ class Look:
     outcomes: Mapping[UUID, Mapping[str, int]]
     n_this_epoch: int
     first_at: datetime | None
+    recent: Mapping[UUID, Recent]
+    waiting_for: tuple[WaitingFor, ...]
     tag: str
 
 
@@ -108,24 +122,33 @@ def row(evaluation: Evaluation, *, now: datetime) -> EvaluationRow:
 
 
 def look(workspace: Workspace, key: object) -> Look:
-    """Four queries, whatever the number of questions. Raises NotFoundError."""
+    """Five queries, whatever the number of questions; six while a provider is not well. Raises NotFoundError."""
     evaluation = get_evaluation(workspace, key)
     found = tuple(_with(run, evaluation) for run in evaluation.runs.all())
     outcomes: dict[UUID, dict[str, int]] = {run.id: {} for run in found}
+    recent: dict[UUID, Recent] = {}
     n_this_epoch, first_at, last_at = 0, None, None
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT run_id, outcome, count(*), count(*) FILTER (WHERE epoch >= %(epoch)s),
-                   min(created_at) FILTER (WHERE epoch >= %(epoch)s), max(created_at)
+                   min(created_at) FILTER (WHERE epoch >= %(epoch)s), max(created_at),
+                   count(*) FILTER (WHERE epoch >= %(epoch)s
+                                    AND created_at > now() - make_interval(secs => %(lately)s))
             FROM backend_result
             WHERE run_id = ANY(%(runs)s) AND (outcome IN ('ok', 'empty') OR epoch >= %(epoch)s)
             GROUP BY run_id, outcome ORDER BY run_id, outcome
             """,
-            {"epoch": evaluation.epoch, "runs": [run.id for run in found]},
+            {"epoch": evaluation.epoch, "runs": [run.id for run in found], "lately": pace.RECENT_SECONDS},
         )
-        for run_id, outcome, n, n_new, first, last in cursor.fetchall():
+        for run_id, outcome, n, n_new, first, last, n_lately in cursor.fetchall():
             outcomes[run_id][outcome] = n
+            before = recent.get(run_id, Recent())
+            recent[run_id] = Recent(
+                n=before.n + n_new,
+                n_lately=before.n_lately + n_lately,
+                first_at=min((at for at in (before.first_at, first) if at is not None), default=None),
+            )
             n_this_epoch += n_new
             first_at = min((at for at in (first_at, first) if at is not None), default=None)
             last_at = max((at for at in (last_at, last) if at is not None), default=None)
@@ -147,6 +170,7 @@ def look(workspace: Workspace, key: object) -> Look:
         n_results_total=evaluation.n_questions * len(found),
         by_outcome=total,
     )
+    waiting_for = waiting.of(evaluation)
     return Look(
         evaluation=evaluation,
         runs=found,
@@ -154,7 +178,9 @@ def look(workspace: Workspace, key: object) -> Look:
         outcomes=outcomes,
         n_this_epoch=n_this_epoch,
         first_at=first_at,
-        tag=_tag(evaluation, found, outcomes, last_at),
+        recent=recent,
+        waiting_for=waiting_for,
+        tag=_tag(evaluation, found, outcomes, last_at, waiting_for),
     )
 
 
@@ -178,7 +204,11 @@ def detail(seen: Look, *, now: datetime) -> EvaluationDetail:
         for run in seen.runs
     ]
     return EvaluationDetail(
-        evaluation=_row(evaluation, shown, now=now), progress=progress, eta_seconds=_eta(seen, now=now)
+        evaluation=_row(evaluation, shown, now=now),
+        progress=progress,
+        eta_seconds=_eta(seen, now=now),
+        questions_per_second=_rate(seen, now=now),
+        waiting_for=seen.waiting_for,
     )
 
 
@@ -198,18 +228,44 @@ def _counts(outcomes: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _eta(seen: Look, *, now: datetime) -> float | None:
+def _taken(seen: Look, *, now: datetime) -> float | None:
+    """Seconds since the first row of this epoch, while that says something of the next ones."""
     if seen.evaluation.state != EvaluationState.RUNNING or seen.first_at is None:
         return None
     taken = (now - seen.first_at).total_seconds()
-    if seen.n_this_epoch < _LEAST_FOR_RATE or taken <= 0:
+    return taken if seen.n_this_epoch >= pace.LEAST and taken > 0 else None
+
+
+def _rate(seen: Look, *, now: datetime) -> float | None:
+    taken = _taken(seen, now=now)
+    return None if taken is None or not seen.runs else round(seen.n_this_epoch / len(seen.runs) / taken, 2)
+
+
+def _eta(seen: Look, *, now: datetime) -> float | None:
+    """None also while a provider keeps it waiting: how long that lasts, nobody knows."""
+    if _taken(seen, now=now) is None or seen.waiting_for:
         return None
-    left = max(0, seen.progress.n_results_total - seen.progress.n_results)
-    return round(left * taken / seen.n_this_epoch, 1)
+    paces = []
+    for run in seen.runs:
+        one = seen.recent.get(run.id, Recent())
+        paces.append(
+            Pace(
+                n_left=seen.evaluation.n_questions - sum(seen.outcomes[run.id].values()),
+                n_done=one.n,
+                n_recent=one.n_lately,
+                seconds=0.0 if one.first_at is None else max(0.0, (now - one.first_at).total_seconds()),
+            )
+        )
+    left = pace.seconds_left(paces)
+    return None if left is None else round(left, 1)
 
 
 def _tag(
-    evaluation: Evaluation, found: Sequence[Run], outcomes: Mapping[UUID, Mapping[str, int]], last_at: datetime | None
+    evaluation: Evaluation,
+    found: Sequence[Run],
+    outcomes: Mapping[UUID, Mapping[str, int]],
+    last_at: datetime | None,
+    waiting_for: Sequence[WaitingFor],
 ) -> str:
     said = [
         str(evaluation.id),
@@ -225,6 +281,7 @@ def _tag(
         ],
         [[str(run_id), sorted(counts.items())] for run_id, counts in sorted(outcomes.items())],
         evaluation.question_set_version_id is None,
+        [[one.provider, one.state, one.code, str(one.since), str(one.retry_at)] for one in waiting_for],
     ]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
 

@@ -7,14 +7,14 @@
 from decimal import Decimal
 
 from backend.core.errors import ConflictError, ErrorCode
-from backend.models import Workspace
+from backend.models import Purpose, Workspace
 from backend.search import ledger
 from backend.search.ledger import PaidFor
 from backend.services import estimates, plans
 from backend.services.evaluation_requests import Request, Resolved
 from backend.services.plans import Plan
 
-__all__ = ["PaidFor", "check", "record", "refuse_beyond_limit", "refuse_when_spent"]
+__all__ = ["PaidFor", "Purpose", "check", "record", "refuse_beyond_limit", "refuse_when_spent"]
 
 check = ledger.check
 record = ledger.record

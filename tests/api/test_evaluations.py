@@ -178,7 +178,7 @@ def test_progress_counts_outcomes_and_done_questions(world: World, evaluation: E
         "by_outcome": {"ok": 2, "empty": 1, "error": 1, "cancelled": 0, "not_run": 0},
     }
     assert 7 < body["elapsed_seconds"] < 60
-    assert body["eta_seconds"] >= 0
+    assert body["eta_seconds"] is None, "one result of the reranked mode says nothing of the next ones"
     first, second = body["runs"]
     assert first["partial"] is True
     assert first["metrics"]["mrr@10"]["mean"] == 0.5
