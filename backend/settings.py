@@ -183,6 +183,9 @@ CACHE_DIR = Path(env.text("TOUCHSTONE_CACHE_DIR", str(HOME / "cache")))
 # ---- what searches use when nothing else says
 RERANKER = env.text("TOUCHSTONE_RERANKER", "local")
 EMBEDDER = env.text("TOUCHSTONE_EMBEDDER", "local")
+# The chat model that makes questions and answers them, and the one that judges; none unless named.
+LLM = env.text("TOUCHSTONE_LLM")
+JUDGE = env.text("TOUCHSTONE_JUDGE")
 # What calls cost, by provider and unit (docs/providers.md).
 PRICES = env.table("TOUCHSTONE_PRICES")
 FTS_LANGUAGE = env.text("TOUCHSTONE_FTS_LANGUAGE", "simple")
@@ -223,6 +226,7 @@ CELERY_DB_REUSE_MAX = 1_000_000
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["api.auth.TokenAuthentication", "api.auth.SessionAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["api.auth.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["api.throttling.CallerThrottle"],
     "DEFAULT_PAGINATION_CLASS": "api.paging.CursorPagination",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
@@ -252,6 +256,7 @@ SPECTACULAR_SETTINGS = {
         "DocumentState": "api.enums.DOCUMENT_STATES",
         "IngestionState": "api.enums.INGESTION_STATES",
         "JobState": "api.enums.JOB_STATES",
+        "WaitingState": "api.enums.WAITING_STATES",
         "JobKind": "api.enums.JOB_KINDS",
         "IndexState": "api.enums.INDEX_STATES",
         "KnowledgeBaseState": "api.enums.BASE_STATES",

@@ -37,6 +37,7 @@ _SCRIPTS = (
     ("greek", re.compile("[\u0370-\u03ff]")),
     ("russian", re.compile("[\u0400-\u04ff]")),
 )
+NAMES = (*_COMMON, *(name for name, _ in _SCRIPTS))
 # A name or a formula in another script is no other language.
 _SCRIPT_SHARE = 0.3
 

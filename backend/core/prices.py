@@ -19,10 +19,16 @@ class Prices:
 
     def of(self, spec: str, units: Mapping[str, float]) -> float | None:
         """What these units cost; None where no price of the provider is known, or a priced unit was not counted."""
-        known = self.by_spec.get(spec)
+        known = self.by_spec.get(priced_as(spec))
         if not known or any(unit not in units for unit in known):
             return None
         return sum(price * units[unit] for unit, price in known.items())
+
+
+def priced_as(spec: str) -> str:
+    """Whose prices a specification has: a chat model that reranks costs what it costs."""
+    kind, _, rest = spec.partition(":")
+    return rest if kind in {"llm", "llm-pointwise"} and rest else spec
 
 
 def parse(table: Mapping[str, Any]) -> Prices:

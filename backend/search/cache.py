@@ -11,7 +11,7 @@ from django.utils import timezone
 from backend.models.knowledge import CachedEmbedding, CachedScore
 
 # `used_at` orders what goes first; a day's precision spares a write at almost every hit.
-_FRESH = timedelta(days=1)
+FRESH = timedelta(days=1)
 _AT_ONCE = 1000
 
 
@@ -25,7 +25,7 @@ def vectors(workspace_id: UUID, keys: Collection[bytes]) -> dict[bytes, bytes]:
     """Those that are cached, as bytes of little-endian 32-bit floats."""
     found: dict[bytes, bytes] = {}
     stale: list[int] = []
-    limit = timezone.now() - _FRESH
+    limit = timezone.now() - FRESH
     for some in _slices(keys):
         rows = CachedEmbedding.objects.filter(workspace_id=workspace_id, key__in=some)
         for pk, stored, vector, used_at in rows.values_list("id", "key", "vector", "used_at"):
@@ -49,7 +49,7 @@ def keep_vectors(workspace_id: UUID, by_key: Mapping[bytes, bytes]) -> None:
 def scores(workspace_id: UUID, keys: Collection[bytes]) -> dict[bytes, float]:
     found: dict[bytes, float] = {}
     stale: list[int] = []
-    limit = timezone.now() - _FRESH
+    limit = timezone.now() - FRESH
     for some in _slices(keys):
         rows = CachedScore.objects.filter(workspace_id=workspace_id, key__in=some)
         for pk, stored, score, used_at in rows.values_list("id", "key", "score", "used_at"):

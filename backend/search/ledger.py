@@ -74,7 +74,7 @@ def tokens_of(texts: Iterable[str]) -> int:
 
 def has_price(provider: str) -> bool:
     """Whether calls of this provider count: one without a price costs nothing that is known here."""
-    return provider in prices.parse(settings.PRICES).by_spec
+    return prices.priced_as(provider) in prices.parse(settings.PRICES).by_spec
 
 
 def month(workspace_id: UUID) -> Month:
@@ -122,7 +122,7 @@ def record(
     guessed = {
         name: float(amount)
         for name, amount in (estimates or {}).items()
-        if name not in counted and name in table.by_spec.get(provider, {})
+        if name not in counted and name in table.by_spec.get(prices.priced_as(provider), {})
     }
     cost = table.of(provider, {**counted, **guessed})
     amount = None if cost is None else Decimal(repr(cost)).quantize(Decimal("1e-12"))

@@ -9,7 +9,7 @@ from django.db import connection
 from backend import logs
 from backend.models import Evaluation, Index
 from backend.search import ann, bm25_files, ledger
-from backend.services import blobs, idempotency, jobs, labels
+from backend.services import alerts, blobs, corpus_snapshots, idempotency, jobs, labels, retention
 
 _log = logs.get("housekeeping")
 _BATCH = 10_000
@@ -20,6 +20,7 @@ RETIRED_DAYS = 7
 class Cleaned:
     n_vectors: int
     n_scores: int
+    n_replies: int
     n_answers: int
     n_blobs: int
     n_resolutions: int
@@ -27,6 +28,9 @@ class Cleaned:
     n_indexes: int
     n_word_files: int
     n_spend_entries: int
+    n_pruned_runs: int
+    n_messages: int
+    n_snapshots: int
 
 
 def clean(*, now: datetime) -> Cleaned:
@@ -34,6 +38,7 @@ def clean(*, now: datetime) -> Cleaned:
     cleaned = Cleaned(
         n_vectors=_trim("backend_cachedembedding"),
         n_scores=_trim("backend_cachedscore"),
+        n_replies=_trim("backend_cachedreply"),
         n_answers=idempotency.forget(now=now),
         n_blobs=blobs.sweep(now),
         n_resolutions=labels.forget(now=now),
@@ -41,6 +46,9 @@ def clean(*, now: datetime) -> Cleaned:
         n_indexes=_drop_retired(),
         n_word_files=bm25_files.remove_unknown(),
         n_spend_entries=ledger.fold(),
+        n_pruned_runs=retention.prune(now=now),
+        n_messages=alerts.forget(now=now),
+        n_snapshots=corpus_snapshots.forget(now=now),
     )
     _log.info("cleaned", **{name: getattr(cleaned, name) for name in cleaned.__slots__})
     return cleaned
@@ -58,7 +66,7 @@ def _trim(table: str) -> int:
                         SELECT id, row_number() OVER (PARTITION BY workspace_id ORDER BY used_at DESC, id DESC) AS place
                         FROM {table}) ranked
                     WHERE place > %s LIMIT %s)
-                """,  # noqa: S608  the two table names above
+                """,  # noqa: S608  the table names above
                 [settings.CACHE_ROWS, _BATCH],
             )
             removed = int(cursor.rowcount)

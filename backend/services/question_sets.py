@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -25,11 +26,13 @@ from backend.core.states import OPEN_EVALUATIONS
 from backend.core.types import Outcome, ParsedSet
 from backend.core.types import Question as CoreQuestion
 from backend.models import (
+    Baseline,
     Evaluation,
     KnowledgeBase,
     Question,
     QuestionSet,
     QuestionSetVersion,
+    Schedule,
     Source,
     SourceSetFile,
     Workspace,
@@ -102,6 +105,22 @@ def add_questions(question_set: QuestionSet, items: Sequence[Any]) -> QuestionSe
         return _next(question_set, _of([*there, *new.questions], latest), filename=latest.filename)
 
 
+def change_question(question_set: QuestionSet, key: str, item: Any) -> QuestionSetVersion:
+    """A version in which this question is another, at the same place. Raises NotFoundError for a key that the set has
+    not, QuestionSetError, also where the new id is another question's."""
+    (new,) = _parse(question_set.workspace, items=[item]).questions
+    with _locked(question_set):
+        latest = _latest(question_set)
+        there = list(queries.as_core(latest))
+        if all(question.key != key for question in there):
+            raise NotFoundError("question", key)
+        if new.key != key and any(question.key == new.key for question in there):
+            message = f"The set has a question {new.key!r} already."
+            raise QuestionSetError([Fault(code=ErrorCode.EVAL_CASE_INVALID, message=message, field="id")])
+        changed = [new if question.key == key else question for question in there]
+        return _next(question_set, _of(changed, latest), filename=latest.filename)
+
+
 def delete_questions(question_set: QuestionSet, keys: Iterable[str]) -> QuestionSetVersion:
     """A version without these questions. Raises NotFoundError for a key that it has not, QuestionSetError when none
     would be left."""
@@ -127,6 +146,12 @@ def delete(question_set: QuestionSet, *, force: bool = False) -> None:
 
 def _delete(question_set: QuestionSet, *, force: bool) -> None:
     with transaction.atomic():
+        in_use.check_kept(
+            question_set.name,
+            schedules=Schedule.objects.filter(question_set=question_set),
+            baselines=Baseline.objects.filter(question_set=question_set),
+            force=force,
+        )
         users = Evaluation.objects.filter(question_set_version__question_set=question_set, state__in=OPEN_EVALUATIONS)
         using = list(users.values_list("id", flat=True))
         in_use.free(question_set.name, users, force=force)
@@ -254,7 +279,9 @@ def _of(questions: Sequence[CoreQuestion], latest: QuestionSetVersion) -> Parsed
 
 
 def _next(question_set: QuestionSet, parsed: ParsedSet, *, filename: str) -> QuestionSetVersion:
-    """The version after the latest; the latest itself when its content is the same."""
+    """The version after the latest; the latest itself when its content is the same. A question that was generated is
+    marked so in every later version, whoever writes it."""
+    parsed = _with_marks(question_set, parsed)
     digest = files.content_hash(parsed)
     latest = question_set.versions.order_by("-number").first()
     if latest is not None and latest.content_hash == digest:
@@ -276,6 +303,20 @@ def _next(question_set: QuestionSet, parsed: ParsedSet, *, filename: str) -> Que
         for ordinal, question in enumerate(parsed.questions):
             copy.write_row(_row(version.id, ordinal, question))
     return version
+
+
+def _with_marks(question_set: QuestionSet, parsed: ParsedSet) -> ParsedSet:
+    marked = Question.objects.filter(version__question_set=question_set).exclude(generated="")
+    marks = dict(marked.values_list("key", "generated"))
+    if not marks:
+        return parsed
+    return replace(
+        parsed,
+        questions=tuple(
+            replace(one, generated=marks[one.key]) if one.key in marks and not one.generated else one
+            for one in parsed.questions
+        ),
+    )
 
 
 def _row(version_id: UUID, ordinal: int, question: CoreQuestion) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ prompt that does not delimit its documents is seen to fail.
 of asking that it refuses, as real servers do.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -157,7 +158,9 @@ def _sentences(text: str) -> list[str]:
 
 def _question(system: str, texts: list[str]) -> dict[str, str]:
     quote = max(_sentences(texts[0]), key=len)
-    words = [word for word in _WORD.findall(quote) if word.lower() not in _COMMON][:7]
+    held = dict.fromkeys(word for word in _WORD.findall(texts[0]) if word.lower() not in _COMMON and len(word) > 2)
+    # Some of its words, other ones of each text: texts of one kind make different questions.
+    words = sorted(held, key=lambda word: hashlib.sha256(f"{word} {texts[0]}".encode()).digest())[:7]
     if "search box" in system:
         asked = " ".join(words[:5])
     elif "leaves out" in system:

@@ -13,12 +13,18 @@ from backend.core.errors import TouchstoneError
 from backend.core.states import JobKind
 from backend.models import Job
 from backend.providers.base import ProviderError
-from backend.services import jobs, slices
+from backend.services import drafting, jobs, slices, surveys
+from backend.services.handlers import closing, delivering
 from backend.services.slices import Lease
 
 Handler = Callable[[Lease, Job], Mapping[str, Any] | None]
 
-HANDLERS: dict[JobKind, Handler] = {}
+HANDLERS: dict[JobKind, Handler] = {
+    JobKind.GENERATE: drafting.run,
+    JobKind.GATE: closing.run,
+    JobKind.SURVEY: surveys.handle,
+    JobKind.ALERT: delivering.run,
+}
 # A worker of the release before does not know every kind: one of the next will.
 _UNKNOWN_WAIT_SECONDS = 10.0
 _log = logs.get("job")
