@@ -16,37 +16,45 @@ from backend.dispatch import Doorbell
 
 _SLOTS_SECONDS = 5
 
-# Free places of a lane are filled from each owner in turn: an owner's nth waiting slice ranks behind every other
-# owner's slices that have fewer in flight. New questions (root slices) wait while their evaluation has `window`
-# questions begun and not ended, so that neither waiting pools nor messages grow with the size of a run.
+# Free places of a lane go to the workspaces in turn, and within one to its owners in turn: the nth waiting slice of an
+# owner (or workspace) ranks behind those of every other that has fewer in flight. New questions (root slices) wait
+# while their evaluation has `window`, or their workspace its own number, of questions begun and not ended, so that neither
+# waiting pools nor messages grow with the size or number of runs. The first of an evaluation that has none begun goes
+# all the same: others of its workspace may wait for a provider that it does not need.
 _TAKE = """
 WITH busy AS (
-    SELECT COALESCE(evaluation_id, ingestion_id, job_id) AS owner, workspace_id, lane,
-           count(*) AS n, count(*) FILTER (WHERE quarantined) AS n_quarantined
+    SELECT COALESCE(evaluation_id, ingestion_id, job_id) AS owner, workspace_id, lane, count(*) AS n,
+           count(*) FILTER (WHERE quarantined) AS n_quarantined, sum(cardinality(items)) AS n_items
     FROM backend_slice WHERE state IN ('queued', 'leased') GROUP BY 1, 2, 3
 ), lane_busy AS (
     SELECT COALESCE(sum(n), 0) AS n, COALESCE(sum(n_quarantined), 0) AS n_quarantined FROM busy WHERE lane = %(lane)s
 ), owners AS (
     SELECT e.id AS owner, e.workspace_id, e.id AS evaluation_id, NULL::uuid AS ingestion_id, NULL::uuid AS job_id,
+           (SELECT COALESCE(sum(n_items), 0) FROM busy b WHERE b.owner = e.id) AS n_at_work,
            (SELECT COALESCE(sum(cardinality(o.items)), 0) FROM backend_slice o
-            WHERE o.evaluation_id = e.id
-              AND ((o.state IN ('queued', 'leased')) OR (o.state = 'pending' AND NOT o.root))) AS n_begun
+            WHERE o.evaluation_id = e.id AND o.state = 'pending' AND NOT o.root) AS n_between
     FROM backend_evaluation e
     WHERE e.state IN ('queued', 'preparing', 'running', 'aggregating', 'cancelling')
       AND EXISTS (SELECT 1 FROM backend_slice p WHERE p.evaluation_id = e.id AND p.state = 'pending')
     UNION ALL
-    SELECT i.id, i.workspace_id, NULL, i.id, NULL, 0
+    SELECT i.id, i.workspace_id, NULL, i.id, NULL, 0, 0
     FROM backend_ingestion i WHERE i.state IN ('queued', 'running')
     UNION ALL
-    SELECT j.id, j.workspace_id, NULL, NULL, j.id, 0
+    SELECT j.id, j.workspace_id, NULL, NULL, j.id, 0, 0
     FROM backend_job j WHERE j.state IN ('queued', 'running')
+), workspaces AS (
+    SELECT o.workspace_id, COALESCE((w.limits ->> 'questions_in_flight')::int, %(workspace_window)s) AS most,
+           sum(o.n_between) + COALESCE((SELECT sum(n_items) FROM busy b WHERE b.workspace_id = w.id), 0) AS n_begun,
+           COALESCE((SELECT sum(n) FROM busy b WHERE b.workspace_id = w.id AND b.lane = %(lane)s), 0) AS n_busy
+    FROM owners o JOIN backend_workspace w ON w.id = o.workspace_id GROUP BY o.workspace_id, w.id
 ), waiting AS (
-    SELECT c.id, COALESCE(own.n, 0) + c.place AS turn, COALESCE(ws.n, 0) AS workspace_busy, c.created_at
+    SELECT c.id, o.workspace_id, c.root, c.n_items, COALESCE(own.n, 0) + c.place AS turn, c.created_at,
+           o.n_at_work + o.n_between + c.n_opened - c.n_items AS n_before
     FROM owners o
     CROSS JOIN LATERAL (
         SELECT s.id, s.created_at, s.root, cardinality(s.items) AS n_items,
                row_number() OVER w AS place,
-               COALESCE(sum(cardinality(s.items)) FILTER (WHERE s.root) OVER w, 0) AS n_begun
+               COALESCE(sum(cardinality(s.items)) FILTER (WHERE s.root) OVER w, 0) AS n_opened
         FROM (
             SELECT p.id, p.root, p.created_at, p.items FROM backend_slice p
             WHERE p.state = 'pending' AND p.lane = %(lane)s
@@ -58,12 +66,18 @@ WITH busy AS (
         WINDOW w AS (ORDER BY s.root, s.created_at, s.id)
     ) c
     LEFT JOIN busy own ON own.owner = o.owner AND own.lane = %(lane)s
-    LEFT JOIN (SELECT workspace_id, sum(n) AS n FROM busy WHERE lane = %(lane)s GROUP BY 1) ws
-      ON ws.workspace_id = o.workspace_id
-    WHERE NOT c.root OR o.n_begun + c.n_begun - c.n_items < %(window)s
-    ORDER BY 2, 3, 4 LIMIT GREATEST(%(cap)s - (SELECT n FROM lane_busy), 0)
+), opening AS (
+    SELECT waiting.*, COALESCE(sum(n_items) FILTER (WHERE root) OVER (
+               PARTITION BY workspace_id ORDER BY turn, created_at, id), 0) - n_items AS n_opened
+    FROM waiting WHERE NOT root OR n_before < %(window)s
+), next AS (
+    SELECT o.id, o.turn, o.created_at,
+           w.n_busy + row_number() OVER (PARTITION BY workspace_id ORDER BY turn, created_at, id) AS workspace_turn
+    FROM opening o JOIN workspaces w USING (workspace_id)
+    WHERE NOT root OR n_before = 0 OR w.n_begun + n_opened < w.most
+    ORDER BY workspace_turn, turn, created_at LIMIT GREATEST(%(cap)s - (SELECT n FROM lane_busy), 0)
 ), taken AS (
-    SELECT s.id FROM backend_slice s JOIN waiting w ON w.id = s.id
+    SELECT s.id FROM backend_slice s JOIN next ON next.id = s.id
     WHERE s.state = 'pending' FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE backend_slice s
@@ -81,7 +95,15 @@ def run() -> int:
 def run_lane(lane: Lane) -> int:
     with connection.cursor() as cursor:
         # One statement, its own transaction: rows are locked, updated and told in one round trip.
-        cursor.execute(_TAKE, {"lane": lane.value, "cap": capacity(lane), "window": settings.EVALUATION_WINDOW})
+        cursor.execute(
+            _TAKE,
+            {
+                "lane": lane.value,
+                "cap": capacity(lane),
+                "window": settings.EVALUATION_WINDOW,
+                "workspace_window": settings.WORKSPACE_WINDOW,
+            },
+        )
         doorbells = [Doorbell(slice_id=row[0], delivery=row[1], lane=row[2]) for row in cursor.fetchall()]
     # Sorted: what a parent inserted first is worked on first.
     dispatch.ring(sorted(doorbells, key=lambda bell: bell.slice_id))

@@ -1,0 +1,159 @@
+"""Who is handed out next: workspaces in turn, evaluations in turn, and nobody more than they may have begun."""
+
+from collections import Counter
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from backend.core.states import EvaluationState, Lane, SliceKind, SliceState
+from backend.models import Evaluation, Slice, Workspace
+from backend.services import limits, pump
+
+pytestmark = pytest.mark.django_db
+
+
+def evaluation(workspace: Workspace, *, n_slices: int, n_items: int = 1, **fields: Any) -> Evaluation:
+    """One that is running, its questions waiting in slices of `n_items`."""
+    made = Evaluation.objects.create(
+        workspace=workspace,
+        set_name="s",
+        n_questions=n_slices * n_items,
+        scope={},
+        plan={},
+        state=EvaluationState.RUNNING,
+        deadline_at=timezone.now(),
+    )
+    Slice.objects.bulk_create(
+        [
+            Slice(
+                **{
+                    "workspace": workspace,
+                    "evaluation": made,
+                    "kind": SliceKind.SEARCH,
+                    "lane": Lane.SEARCH,
+                    "root": True,
+                    "items": list(range(number * n_items, (number + 1) * n_items)),
+                    "first": number * n_items,
+                    "last": (number + 1) * n_items - 1,
+                    **fields,
+                }
+            )
+            for number in range(n_slices)
+        ]
+    )
+    return made
+
+
+def handed_out() -> Counter[UUID]:
+    rows = Slice.objects.filter(state=SliceState.QUEUED).values_list("evaluation_id", flat=True)
+    return Counter(row for row in rows if row is not None)
+
+
+def finish_one(owner: Evaluation) -> None:
+    done = Slice.objects.filter(evaluation=owner, state=SliceState.QUEUED).order_by("id").first()
+    assert done is not None
+    Slice.objects.filter(id=done.id).update(state=SliceState.DONE)
+
+
+@pytest.fixture
+def places(settings: Settings) -> int:
+    """How many slices the search lane may have out at once."""
+    settings.SEARCH_SLOTS = 10
+    return 20
+
+
+@pytest.fixture
+def ours(db: None) -> Workspace:
+    return Workspace.objects.create(name="ours")
+
+
+@pytest.fixture
+def theirs(db: None) -> Workspace:
+    return Workspace.objects.create(name="theirs")
+
+
+def test_a_workspace_of_many_evaluations_gets_no_more_than_one_of_a_single_one(
+    ours: Workspace, theirs: Workspace, places: int
+) -> None:
+    many = [evaluation(theirs, n_slices=5) for _ in range(30)]
+    single = evaluation(ours, n_slices=50)
+    pump.run_lane(Lane.SEARCH)
+    out = handed_out()
+    assert sum(out.values()) == places
+    assert out[single.id] == places / 2
+    assert {n for key, n in out.items() if key != single.id} == {1}, "each of theirs in turn"
+    assert len(many) == 30
+
+
+def test_a_small_evaluation_behind_a_giant_gets_the_next_places(ours: Workspace, places: int) -> None:
+    giant = evaluation(ours, n_slices=200)
+    pump.run_lane(Lane.SEARCH)
+    assert handed_out() == {giant.id: places}
+    small = evaluation(ours, n_slices=4)
+    for n in range(1, 5):
+        finish_one(giant)
+        pump.run_lane(Lane.SEARCH)
+        assert handed_out()[small.id] == n
+
+
+def test_a_workspace_has_only_so_many_questions_begun(ours: Workspace, theirs: Workspace, places: int) -> None:
+    limits.change(ours, {"questions_in_flight": 25})
+    several = [evaluation(ours, n_slices=20, n_items=5) for _ in range(3)]
+    other = evaluation(theirs, n_slices=20, n_items=5)
+    pump.run_lane(Lane.SEARCH)
+    out = handed_out()
+    assert sum(out[one.id] for one in several) == 5
+    assert out[other.id] == places - 5, "what one may not have, the others get"
+    finish_one(several[0])
+    finish_one(other)
+    pump.run_lane(Lane.SEARCH)
+    again = handed_out()
+    assert sum(again[one.id] for one in several) == 5
+
+
+def test_what_waits_between_two_steps_counts_as_begun_and_may_always_go_on(ours: Workspace, places: int) -> None:
+    limits.change(ours, {"questions_in_flight": 5})
+    begun = evaluation(ours, n_slices=7, root=False, kind=SliceKind.RERANK, lane=Lane.PROVIDER)
+    blocked = evaluation(ours, n_slices=3)
+    pump.run_lane(Lane.SEARCH)
+    assert handed_out() == {blocked.id: 1}, "one goes ahead, so that it cannot wait for others' providers for ever"
+    pump.run_lane(Lane.PROVIDER)
+    assert handed_out() == {blocked.id: 1, begun.id: 7}
+
+
+def test_the_evaluations_own_window_holds_within_the_workspaces(
+    ours: Workspace, places: int, settings: Settings
+) -> None:
+    settings.EVALUATION_WINDOW = 3
+    one = evaluation(ours, n_slices=10)
+    pump.run_lane(Lane.SEARCH)
+    assert handed_out() == {one.id: 3}
+
+
+def test_handing_out_stays_cheap_behind_many_waiting_evaluations(
+    ours: Workspace, theirs: Workspace, places: int
+) -> None:
+    """Each slice that ends asks for the next: milliseconds of PostgreSQL, not tens of them."""
+    for _ in range(20):
+        evaluation(ours, n_slices=40)
+    evaluation(theirs, n_slices=1_000)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE backend_slice, backend_evaluation")
+        parameters: dict[str, str | int] = {"lane": "search", "cap": places, "window": 400, "workspace_window": 1600}
+        # The statement's own account: the time of a busy machine is no measure, the rows it reads are.
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {pump._TAKE}", parameters)
+        plan = cursor.fetchone()[0]
+    assert _rows_read(plan) < 6_000
+
+
+def _rows_read(node: Any) -> float:
+    if isinstance(node, list):
+        return sum(_rows_read(one) for one in node)
+    total = 0.0
+    if str(node.get("Node Type", "")).endswith("Scan") and node.get("Relation Name") == "backend_slice":
+        total += (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    return total + sum(_rows_read(one) for one in (*node.get("Plans", ()), *([node["Plan"]] if "Plan" in node else [])))
