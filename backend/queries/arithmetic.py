@@ -1,6 +1,6 @@
 """How a metric of one question of a run came about, term by term."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.core import arithmetic
@@ -34,23 +34,38 @@ def explain(run: Run, question: str, *, metric: str = "") -> Explained:
     """A question by its key, else by its ordinal; the primary metric unless one is named. Raises NotFoundError,
     ValidationError for a metric that is none or looks deeper than the run."""
     key = MetricKey.parse(metric or run.primary_metric, top_k=run.top_k)
-    result = _result(run, question)
+    return _explained(run, _result(run, question), [key])[0]
+
+
+def explain_each(run: Run, ordinal: int, *, metrics: Sequence[str]) -> list[Explained]:
+    """Several metrics of the question at this place; two queries. Raises as `explain` does."""
+    result = Result.objects.filter(run=run, ordinal=ordinal).first()
+    if result is None:
+        raise NotFoundError("question in this run", ordinal)
+    return _explained(run, result, [MetricKey.parse(metric, top_k=run.top_k) for metric in metrics])
+
+
+def _explained(run: Run, result: Result, keys: Sequence[MetricKey]) -> list[Explained]:
     asked = Question.objects.filter(version=run.evaluation.question_set_version_id, ordinal=result.ordinal).first()
     judged = None if result.judged is None else JudgedList.from_json(result.judged)
     names = "d" if run.level == Level.DOCUMENT else "c"
-    return Explained(
-        ordinal=result.ordinal,
-        key=result.question_key,
-        question=None if asked is None else asked.text,
-        outcome=result.outcome,
-        metric=str(key),
-        formula=arithmetic.FORMULAS[key.name],
-        arithmetic=None if judged is None else arithmetic.explain(key, judged),
-        grades=() if judged is None else judged.grades,
-        threshold=None if judged is None else judged.threshold,
-        paths={str(entry[names]): str(entry["p"]) for entry in reversed(result.ranking)},
-        excluded=_excluded(asked, judged),
-    )
+    paths = {str(entry[names]): str(entry["p"]) for entry in reversed(result.ranking)}
+    return [
+        Explained(
+            ordinal=result.ordinal,
+            key=result.question_key,
+            question=None if asked is None else asked.text,
+            outcome=result.outcome,
+            metric=str(key),
+            formula=arithmetic.FORMULAS[key.name],
+            arithmetic=None if judged is None else arithmetic.explain(key, judged),
+            grades=() if judged is None else judged.grades,
+            threshold=None if judged is None else judged.threshold,
+            paths=paths,
+            excluded=_excluded(asked, judged),
+        )
+        for key in keys
+    ]
 
 
 def _result(run: Run, question: str) -> Result:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from django.db import connection
 from django.db.models import BooleanField, FloatField, IntegerField, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
@@ -100,7 +101,9 @@ def check_k(run: Run, k: int | None) -> int:
     return k
 
 
-def of(run: Run, *, k: int, outcome: Shown | None = None, tag: str = "", must_pass: bool = False) -> QuerySet[Result]:
+def of(
+    run: Run, *, k: int, outcome: Shown | None = None, tag: str = "", must_pass: bool = False, code: str = ""
+) -> QuerySet[Result]:
     """A run's results in question order, annotated with `rank_or_never`, `latency_ms` and `has_relevant`."""
     version_id = run.evaluation.question_set_version_id
     rows = Result.objects.filter(run=run).annotate(
@@ -131,6 +134,8 @@ def of(run: Run, *, k: int, outcome: Shown | None = None, tag: str = "", must_pa
         rows = rows.filter(
             ordinal__in=Question.objects.filter(version=version_id, tags__contains=[tag]).values("ordinal")
         )
+    if code:
+        rows = rows.filter(code=code)
     if must_pass:
         rows = rows.filter(ordinal__in=Question.objects.filter(version=version_id, must_pass=True).values("ordinal"))
     return rows.order_by("ordinal")
@@ -247,3 +252,18 @@ def order_of(text: str) -> tuple[str, ...]:
             message, field="order", faults=[Fault(code=ErrorCode.VALIDATION, message=message, field="order")]
         )
     return ORDERS[text or "question"]
+
+
+def reasons(run: Run, *, codes: Sequence[str]) -> dict[str, str]:
+    """What was said of one question of each code. One query, which stops at the first of each."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT wanted.code, found.reason FROM unnest(%s::text[]) AS wanted(code)
+            CROSS JOIN LATERAL (
+                SELECT reason FROM backend_result
+                WHERE run_id = %s AND outcome IN ('error', 'not_run', 'cancelled') AND code = wanted.code LIMIT 1) found
+            """,
+            [list(codes), run.id],
+        )
+        return dict(cursor.fetchall())

@@ -12,6 +12,8 @@ from backend.core.states import RunState
 from backend.models import Run, Workspace
 from backend.queries.lookups import as_uuid, get
 
+# The entry of a run's counts that only its page reads (services/surveys.py): long, and no count.
+SURVEY = "survey"
 # What a run in one of these states says will not change, unless it is tried again.
 _FINAL = frozenset({RunState.SCORED, RunState.UNAVAILABLE, RunState.FAILED})
 
@@ -168,7 +170,7 @@ def row(
         n_questions=evaluation.n_questions,
         metrics=shown,
         headline=shown.get(run.primary_metric),
-        counts=run.counts if counts is None else counts,
+        counts={name: n for name, n in run.counts.items() if name != SURVEY} if counts is None else counts,
         timings=run.timings,
         cost=run.cost,
         label=run.label,

@@ -40,6 +40,15 @@ class RunSummary:
     corpus_changed: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSurvey:
+    """`lost`: by cause, the ordinals of the first questions lost by it."""
+
+    summary: Summary
+    corpus_changed: bool
+    lost: Mapping[str, Sequence[int]]
+
+
 def prepare(run: Run) -> None:
     """Resolve the labels while the corpus is the one the run saw: after its numbers are written.
 
@@ -74,6 +83,20 @@ def summarise(run: Run, *, k: int | None = None) -> RunSummary:
     )
 
 
+def survey(run: Run, *, k: int | None = None, most: int) -> RunSurvey:
+    """`summarise`, and the first `most` questions that each cause lost."""
+    view = _View(run, k=run.top_k if k is None else k)
+    view.look_up()
+    every = list(_diagnosed(run, view))
+    lost: dict[str, list[int]] = {}
+    for one in every:
+        if one.loss.cause is not None and len(lost.setdefault(one.loss.cause.value, [])) < most:
+            lost[one.loss.cause.value].append(one.ordinal)
+    return RunSurvey(
+        summary=diagnosis.summarise(every, k=view.asked.k), corpus_changed=view.corpus_changed, lost=lost
+    )
+
+
 def _diagnosed(run: Run, view: "_View") -> Iterator[Diagnosed]:
     for row in queries.scored(run):
         read = _read(row, view.level)
@@ -93,6 +116,10 @@ def _diagnosed(run: Run, view: "_View") -> Iterator[Diagnosed]:
             move=diagnosis.move(passages, relevant)
             if view.asked.rerank_depth is not None and not view.has_gaps
             else None,
+            reached=None
+            if view.asked.imported
+            else diagnosis.reached(passages, relevant, k=view.asked.k, depth=view.pool),
+            ordinal=row.ordinal,
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from backend.core import judging, metric_keys, summaries
 from backend.core.judging import JudgedList
 from backend.core.metric_keys import MetricKey
+from backend.core.spreads import Spread
 from backend.core.states import RunState
 from backend.core.summaries import Ending
 from backend.core.types import Outcome
@@ -61,6 +62,7 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
     steps: dict[str, list[float]] = defaultdict(list)
     units: Counter[str] = Counter()
     n_unanswerable_silent = 0
+    spread = Spread(depth=plan.top_k)
     must_pass = _must_pass(plan)
     passed: Counter[str] = Counter()
     for row in rows:
@@ -74,6 +76,7 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
         if row.code:
             codes[row.code, row.reason] += 1
         if ending.is_scored and judged is not None:
+            spread.add(judged)
             for key, value in metric_keys.compute_all(keys, judged).items():
                 values[key].append(value)
         if row.ordinal in must_pass:
@@ -85,6 +88,7 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
         n_unanswerable_silent += row.unanswerable and row.outcome is Outcome.EMPTY
         if row.outcome in {Outcome.OK, Outcome.EMPTY} and row.timings:
             latencies.append(sum(row.timings.values()))
+            spread.add_latency(latencies[-1])
             for step, taken in row.timings.items():
                 steps[step].append(taken)
         units.update({name: amount for name, amount in row.units.items() if amount})
@@ -104,11 +108,13 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
         counts={
             **asdict(counts),
             "errors": dict(sorted(by_code.items())),
+            "by_rank": spread.by_rank(),
             "n_unanswerable_silent": n_unanswerable_silent,
             **{name: passed[name] for name in ("n_must_pass", "n_must_pass_scored", "n_must_pass_found")},
         },
         timings={
             "latency_ms": _percentiles(latencies),
+            "spread": spread.latencies(),
             "steps_ms": {step: _percentiles(taken) for step, taken in sorted(steps.items())},
         },
         # Rounded: a batch's calls and tokens came in shares of a question.

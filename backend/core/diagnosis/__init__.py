@@ -1,6 +1,7 @@
 """Where a missed question was lost, and what the pool of a run could still give (docs/diagnosis.md)."""
 
 from backend.core.diagnosis.ceiling import Lift, Move, ceiling, move
+from backend.core.diagnosis.funnel import Funnel, Reached, funnel, reached
 from backend.core.diagnosis.losses import (
     Asked,
     Cause,
@@ -20,16 +21,20 @@ __all__ = [
     "Diagnosed",
     "ExpectationLoss",
     "Expected",
+    "Funnel",
     "Lift",
     "Losses",
     "Move",
     "QuestionLoss",
     "RankedPassage",
+    "Reached",
     "StagePassage",
     "Summary",
     "ceiling",
     "diagnose",
+    "funnel",
     "level_ranks",
     "move",
+    "reached",
     "summarise",
 ]

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from math import fsum
 
 from backend.core.diagnosis.ceiling import Lift, Move
+from backend.core.diagnosis.funnel import Funnel, Reached, funnel
 from backend.core.diagnosis.losses import Cause, QuestionLoss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosed:
     """One scored question: `ceiling` and `move` beside its loss; `recall` is the one it reached at the same k,
-    `n_relevant` its R."""
+    `n_relevant` its R, `reached` how far what it expects came."""
 
     loss: QuestionLoss
     tags: tuple[str, ...] = ()
@@ -20,6 +21,8 @@ class Diagnosed:
     recall: float | None = None
     n_relevant: int = 1
     move: Move | None = None
+    reached: Reached | None = None
+    ordinal: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,7 @@ class Losses:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """`ceiling` and `recall` are means over the scored questions at `k`, `mean_relevant` is that of their R; `lift` is
-    None without a reranker."""
+    None without a reranker, `funnel` where no stage is known (an imported ranking)."""
 
     k: int
     overall: Losses
@@ -45,6 +48,7 @@ class Summary:
     recall: float | None = None
     mean_relevant: float | None = None
     lift: Lift | None = None
+    funnel: Funnel | None = None
 
 
 def summarise(diagnosed: Iterable[Diagnosed], *, k: int) -> Summary:
@@ -64,6 +68,7 @@ def summarise(diagnosed: Iterable[Diagnosed], *, k: int) -> Summary:
         recall=_mean(one.recall for one in every),
         mean_relevant=_mean(float(one.n_relevant) for one in every),
         lift=Lift.of(moves) if moves else None,
+        funnel=funnel(one.reached for one in every if one.reached is not None),
     )
 
 

@@ -1,0 +1,302 @@
+"""The pages people decide by: a run, a question in it, a comparison, an evaluation, a new one. Of runs that really
+searched, asked over and over with the same number of queries."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from backend.core.states import JobKind
+from backend.models import Evaluation, Job, Membership, Result, Role, Run, Workspace
+from backend.services import surveys
+from tests import engine
+from tests.api.conftest import API, World, client_of
+from tests.api.test_rescoring import orchard
+
+pytestmark = pytest.mark.django_db(transaction=True)
+# `apple` finds a, b, c and so on, in this order.
+QUESTIONS: list[dict[str, Any]] = [
+    {"id": "t/1", "question": "apple", "expect": [{"path": "b"}, {"path": "d"}], "tags": ["x", "y & z"]},
+    {"id": "2", "question": "an <b>apple</b>", "expected": ["o"], "tags": ["y & z"], "must_pass": True},
+    {"id": "t/3", "question": "the apple", "expected": ["nowhere"]},
+    {"id": "t/4", "question": "pear", "unanswerable": True},
+    {"id": "5", "question": "apple leaf", "expect": [{"content_contains": ["leaf leaf leaf"]}]},
+]
+
+
+def console_of(workspace: Workspace, role: Role = Role.ADMIN) -> Client:
+    user = User.objects.create_user(username=f"{role.value}-{workspace.name}")
+    Membership.objects.create(workspace=workspace, user=user, role=role)
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    workspace = Workspace.objects.create(name="ours")
+    client = client_of(workspace)
+    made = client.post(f"{API}/question-sets", {"name": "golden", "questions": QUESTIONS})
+    assert made.status_code == 201, made.json()
+    return World(workspace=workspace, client=client, base=orchard(workspace, twice=False), set_id=made.json()["id"])
+
+
+@pytest.fixture
+def console(world: World) -> Client:
+    return console_of(world.workspace)
+
+
+@pytest.fixture
+def evaluation(world: World) -> Evaluation:
+    made = world.evaluate(
+        configurations=[
+            {"name": "keyword", "mode": "keyword"},
+            {"name": "strict", "mode": "keyword", "keyword": "fts"},
+        ],
+        modes=[],
+    )
+    assert made.status_code == 202, made.json()
+    engine.drain()
+    return Evaluation.objects.get(id=made.json()["id"])
+
+
+@pytest.fixture
+def run(evaluation: Evaluation) -> Run:
+    return evaluation.runs.get(name="keyword")
+
+
+def text(console: Client, address: str, status: int = 200, **query: Any) -> str:
+    answer = console.get(address, query)
+    assert answer.status_code == status, (address, answer.status_code, answer.content.decode()[-2000:])
+    return answer.content.decode()
+
+
+def plain(page: str) -> str:
+    """What is to be read, without marks."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def test_a_run_shows_its_figures_plots_causes_and_questions(console: Client, run: Run) -> None:
+    page = text(console, f"/runs/{run.id}")
+    said = plain(page)
+    assert "± " in said
+    assert "4 of 4" in said
+    assert "2 of 4 were missed within 10" in said
+    assert "not indexed" in said
+    assert "below k" in said
+    assert "Must pass, and did not" in said
+    for name in ("recall_at_k", "first_ranks", "latency", "causes", "funnel"):
+        assert f"/runs/{run.id}/plots/{name}.svg?theme=dark" in page, name
+    assert "an &lt;b&gt;apple&lt;/b&gt;" in page
+    assert "tag=y+%26+z" in page
+
+
+def test_filters_are_links_that_narrow_the_table(console: Client, run: Run) -> None:
+    def keys(**query: Any) -> list[str]:
+        page = text(console, f"/runs/{run.id}", **query)
+        return re.findall(rf"/runs/{run.id}/questions/(\d+)\">", page.split('id="questions"')[1].split("</table>")[0])
+
+    assert keys() == ["0", "1", "2", "3", "4"]
+    assert keys(outcome="missed") == ["1", "2"]
+    assert keys(outcome="missed", k=1) == ["0", "1", "2"]
+    assert keys(tag="y & z") == ["0", "1"]
+    assert keys(must_pass="1") == ["1"]
+    assert keys(cause="below k") == ["1"]
+    assert keys(cause="no such cause") == []
+    assert keys(code="PROVIDER_TIMEOUT") == []
+    assert keys(order="-rank")[-1] == "4"
+    for wrong in ({"k": "x"}, {"k": "11"}, {"outcome": "lost"}, {"cursor": "none"}):
+        text(console, f"/runs/{run.id}", status=422, **wrong)
+
+
+def test_a_survey_is_made_once_and_again_only_after_a_new_closing(console: Client, run: Run) -> None:
+    assert surveys.kept(run) is None
+    text(console, f"/runs/{run.id}")
+    run.refresh_from_db()
+    made = surveys.kept(run)
+    assert made is not None
+    assert sum(made["causes"].values()) == made["n_missed"] == 2
+    assert made["funnel"]["leg"] >= made["funnel"]["after"] == pytest.approx(made["recall"])
+    # Long, and no count: it is the page's alone.
+    api = client_of(run.workspace).get(f"{API}/runs/{run.id}").json()
+    assert "survey" not in api["counts"]
+    assert api["counts"]["by_rank"]["n"] == 4
+
+
+def test_a_large_run_is_surveyed_by_a_job_which_the_page_waits_for(
+    console: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surveys, "MOST_AT_ONCE", 1)
+    page = text(console, f"/runs/{run.id}")
+    assert f'hx-get="/runs/{run.id}/survey"' in page
+    assert "plots/recall_at_k" in page
+    assert "plots/causes" not in page
+    text(console, f"/runs/{run.id}")
+    assert Job.objects.filter(kind=JobKind.SURVEY).count() == 1
+    assert "HX-Refresh" not in console.get(f"/runs/{run.id}/survey").headers
+    engine.drain()
+    assert console.get(f"/runs/{run.id}/survey").headers["HX-Refresh"] == "true"
+    assert "plots/causes" in text(console, f"/runs/{run.id}")
+
+
+def test_a_plot_is_drawn_without_styles_and_asked_for_again_only_when_it_changed(console: Client, run: Run) -> None:
+    text(console, f"/runs/{run.id}")
+    first = console.get(f"/runs/{run.id}/plots/first_ranks.svg", {"theme": "dark"})
+    assert (first.status_code, first.headers["Content-Type"]) == (200, "image/svg+xml")
+    assert b"style" not in first.content
+    assert first.headers["Cache-Control"] == "private, no-cache"
+    again = console.get(
+        f"/runs/{run.id}/plots/first_ranks.svg", {"theme": "dark"}, headers={"If-None-Match": first.headers["ETag"]}
+    )
+    assert (again.status_code, again.content) == (304, b"")
+    light = console.get(f"/runs/{run.id}/plots/first_ranks.svg", headers={"If-None-Match": first.headers["ETag"]})
+    assert light.status_code == 200
+    png = console.get(f"/runs/{run.id}/plots/funnel.png", {"download": "1"})
+    assert png.content.startswith(b"\x89PNG")
+    assert png.headers["Content-Disposition"] == 'attachment; filename="funnel.png"'
+    for wrong in ("nothing.svg", "first_ranks.gif", "first_ranks.svg?theme=pink"):
+        assert console.get(f"/runs/{run.id}/plots/{wrong}").status_code == 404, wrong
+
+
+def test_a_question_shows_stages_losses_arithmetic_and_its_past(console: Client, run: Run) -> None:
+    said = plain(text(console, f"/runs/{run.id}/questions/1"))
+    assert "missed within 10" in said
+    assert "below k" in said
+    assert "an &lt;b&gt;apple&lt;/b&gt;" in said
+    assert "No rank adds anything" in said
+    found = text(console, f"/runs/{run.id}/questions/4")
+    assert "<mark>leaf leaf leaf" in found
+    first = plain(text(console, f"/runs/{run.id}/questions/0"))
+    assert "1 / rank of the first relevant result within k" in first
+    assert "b rank 2" in first
+    for missing in ("5", "99999999999999999999"):
+        text(console, f"/runs/{run.id}/questions/{missing}", status=404)
+
+
+def test_a_comparison_begins_with_its_verdict(console: Client, evaluation: Evaluation) -> None:
+    runs = {one.name: one for one in evaluation.runs.all()}
+    query = {"baseline": str(runs["keyword"].id), "candidate": str(runs["strict"].id)}
+    page = text(console, "/compare", **query)
+    said = plain(page)
+    assert "Too few questions: " in said
+    assert "What was set otherwise" in said
+    assert "fts(and)" in said
+    for name in ("deltas", "scatter", "transitions"):
+        assert f"/compare/plots/{name}.svg?baseline={runs['keyword'].id}" in page
+        drawn = console.get(f"/compare/plots/{name}.svg", query)
+        assert drawn.status_code == 200, name
+    assert console.get("/compare/plots/other.svg", query).status_code == 404
+    assert runs["strict"].name in text(console, "/compare", baseline=runs["keyword"].id)
+    text(console, "/compare", status=422, **{**query, "metric": "mrr@7000"})
+
+
+def test_an_evaluation_is_followed_cancelled_and_tried_again(console: Client, world: World) -> None:
+    made = world.evaluate()
+    address = f"/evaluations/{made.json()['id']}"
+    page = text(console, address)
+    assert f'hx-get="{address}/progress"' in page
+    assert '<noscript><meta http-equiv="refresh"' in page
+    assert console.post(f"{address}/cancel").status_code == 302
+    engine.drain()
+    assert console.get(f"{address}/progress").headers["HX-Refresh"] == "true"
+    page = text(console, address)
+    assert "hx-get" not in page.split('id="state"')[1]
+    assert "5 answers are missing or failed" in plain(page)
+    assert console.post(f"{address}/retry").status_code == 302
+    engine.drain()
+    assert "completed" in plain(text(console, address))
+    assert "There is nothing" not in plain(text(console, "/evaluations"))
+    refused = console.post(f"{address}/cancel", follow=True)
+    assert "nothing left to cancel" in refused.content.decode()
+
+
+def test_a_new_evaluation_is_estimated_and_run_once_however_often_it_is_sent(console: Client, world: World) -> None:
+    base = str(world.base.knowledge_base.id)
+    form = text(console, "/evaluations/new")
+    once = re.findall(r'name="once" value="([^"]+)"', form)[0]
+    given = {"question_set": world.set_id, "scope": f"base:{base}", "modes": ["keyword"], "once": once, "cache": "on"}
+    estimated = plain(console.post("/evaluations/new", {**given, "press": "estimate"}).content.decode())
+    assert "5 × 1 way" in estimated
+    both = console.post("/evaluations/new", {**given, "press": "both:keyword"}).content.decode()
+    assert re.findall(r'value="(\w+)" checked', both) == ["keyword", "keyword_rerank"]
+    assert not Evaluation.objects.exists()
+    first = console.post("/evaluations/new", {**given, "press": "run"})
+    second = console.post("/evaluations/new", {**given, "press": "run"})
+    assert first.headers["Location"] == second.headers["Location"]
+    assert Evaluation.objects.count() == 1
+    text(console, "/evaluations/new", like=str(Evaluation.objects.get().id))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"scope": ""}, "Choose where to search"),
+        ({"modes": []}, "Choose at least one way"),
+        ({"top_k": "ten"}, "top_k is a whole number"),
+        ({"top_k": "5", "k": "10"}, "beyond top_k 5"),
+        ({"configurations": "{"}, "are no JSON"),
+        ({"configurations": '[{"mode": "magic"}]'}, "magic"),
+        ({"question_set": "no-id"}, "question set"),
+    ],
+)
+def test_a_form_that_cannot_be_run_says_why_and_keeps_what_was_written(
+    console: Client, world: World, wrong: dict[str, Any], said: str
+) -> None:
+    given = {"question_set": world.set_id, "scope": f"base:{world.base.knowledge_base.id}", "modes": ["keyword"]}
+    answer = console.post("/evaluations/new", {**given, "label": "mine", "press": "run", **wrong})
+    assert answer.status_code == 422
+    assert said in answer.content.decode()
+    assert 'value="mine"' in answer.content.decode()
+    assert not Evaluation.objects.exists()
+
+
+def test_nothing_of_a_run_is_shown_to_another_workspace(console: Client, evaluation: Evaluation, run: Run) -> None:
+    outsider = console_of(Workspace.objects.create(name="theirs"))
+    other = evaluation.runs.get(name="strict")
+    pair = f"baseline={run.id}&candidate={other.id}"
+    for address in (
+        f"/runs/{run.id}",
+        f"/runs/{run.id}/survey",
+        f"/runs/{run.id}/questions/0",
+        f"/runs/{run.id}/plots/first_ranks.svg",
+        f"/compare?{pair}",
+        f"/compare?baseline={run.id}",
+        f"/compare/plots/deltas.svg?{pair}",
+        f"/evaluations/{evaluation.id}",
+        f"/evaluations/{evaluation.id}/progress",
+        f"/evaluations/new?like={evaluation.id}",
+        f"/plots/trend.svg?name=keyword&question_set={evaluation.question_set_version.question_set_id}",  # type: ignore[union-attr]
+    ):
+        assert outsider.get(address).status_code == 404, address
+        assert console.get(address).status_code == 200, address
+        assert Client().get(address).status_code == 302, address
+    for address in (f"/runs/{run.id}", f"/evaluations/{evaluation.id}/cancel", f"/evaluations/{evaluation.id}/retry"):
+        assert outsider.post(address, {"label": "mine"}).status_code == 404, address
+    assert str(run.id) not in text(outsider, "/evaluations") + text(outsider, "/compare")
+    viewer = console_of(evaluation.workspace, Role.VIEWER)
+    assert viewer.post(f"/evaluations/{evaluation.id}/retry").status_code == 403
+    assert viewer.get("/evaluations/new").status_code == 403
+    assert "Retry what failed" not in text(viewer, f"/evaluations/{evaluation.id}")
+    run.refresh_from_db()
+    assert run.label == ""
+
+
+def test_pages_cost_a_fixed_number_of_queries(
+    console: Client, evaluation: Evaluation, run: Run, django_assert_max_num_queries: Any
+) -> None:
+    text(console, f"/runs/{run.id}")
+    for address, most in ((f"/runs/{run.id}", 16), (f"/runs/{run.id}/questions/0", 22), ("/evaluations", 8)):
+        with django_assert_max_num_queries(most):
+            text(console, address)
+
+
+def test_errors_are_grouped_by_their_code(console: Client, run: Run) -> None:
+    Result.objects.filter(run=run, ordinal=0).update(
+        outcome="error", code="PROVIDER_TIMEOUT", reason="It took too long."
+    )
+    run.counts["errors"] = {"PROVIDER_TIMEOUT": 1}
+    run.save(update_fields=["counts"])
+    said = plain(text(console, f"/runs/{run.id}"))
+    assert "PROVIDER_TIMEOUT 1 It took too long." in said
