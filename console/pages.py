@@ -1,5 +1,7 @@
 """The start page, and the ways in and out."""
 
+from typing import Any
+
 from django.contrib import auth
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -11,29 +13,35 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backend.core.errors import TouchstoneError
 from backend.models import Scope
-from backend.queries import evaluations, knowledge, questions
-from backend.services import workspaces
+from backend.queries import evaluations, knowledge, overview, questions
+from backend.services import samples, workspaces
 from console import access
 from console.access import PageRequest, page
 
-N_EVALUATIONS, N_BASES = 10, 20
+N_EVALUATIONS, N_BASES, N_ALERTS = 6, 5, 5
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @page()
 def home(request: PageRequest) -> HttpResponse:
-    """The latest evaluations, the bases, and what to do first where there is nothing yet."""
+    """What the workspace measures and how it stands; where nothing has been measured yet, the way to it."""
     workspace = request.workspace
     now = timezone.now()
-    return render(
-        request,
-        "home.html",
-        {
-            "evaluations": [evaluations.row(one, now=now) for one in evaluations.of(workspace)[:N_EVALUATIONS]],
+    courses = overview.of(workspace)
+    latest = [evaluations.row(one, now=now) for one in evaluations.of(workspace)[:N_EVALUATIONS]]
+    context: dict[str, Any] = {
+        "courses": courses,
+        "evaluations": latest,
+        "alerts": list(overview.open_alerts(workspace)[:N_ALERTS]),
+    }
+    if not courses:
+        context |= {
             "bases": knowledge.base_rows(knowledge.bases_of(workspace)[:N_BASES]),
             "sets": list(questions.sets_of(workspace)[:N_BASES]),
-        },
-    )
+            "files": list(questions.set_files_in(workspace)[:N_BASES]),
+            "has_sample": samples.is_there(),
+        }
+    return render(request, "home.html", context)
 
 
 @page(None, post=Scope.READ)

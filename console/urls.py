@@ -2,7 +2,21 @@
 
 from django.urls import path
 
-from console import asked, compare, evaluations, new_evaluation, pages, runs
+from console import (
+    asked,
+    bases,
+    compare,
+    documents,
+    evaluations,
+    history,
+    new_evaluation,
+    pages,
+    runs,
+    searching,
+    set_questions,
+    sets,
+    sources,
+)
 from console.plots import addresses as plots
 
 urlpatterns = [
@@ -11,6 +25,34 @@ urlpatterns = [
     path("login/<str:secret>", pages.login_link, name="login-link"),
     path("logout", pages.logout, name="logout"),
     path("workspace", pages.workspace, name="workspace"),
+    path("bases", bases.every, name="bases"),
+    path("bases/new", bases.new, name="base-new"),
+    path("bases/sample", bases.sample, name="base-sample"),
+    path("bases/<str:base_id>", documents.every, name="base"),
+    path("bases/<str:base_id>/progress", documents.progress, name="base-progress"),
+    path("bases/<str:base_id>/upload", documents.upload, name="base-upload"),
+    path("bases/<str:base_id>/documents/<str:document_id>/delete", documents.delete, name="base-document-delete"),
+    path("bases/<str:base_id>/sources", sources.every, name="base-sources"),
+    path("bases/<str:base_id>/sources/<str:source_id>/sync", sources.sync, name="base-source-sync"),
+    path("bases/<str:base_id>/sources/<str:source_id>/delete", sources.delete, name="base-source-delete"),
+    path("bases/<str:base_id>/indexes", bases.indexes, name="base-indexes"),
+    path("bases/<str:base_id>/settings", bases.settings, name="base-settings"),
+    path("bases/<str:base_id>/delete", bases.delete, name="base-delete"),
+    path("sets", sets.every, name="sets"),
+    path("sets/new", sets.new, name="set-new"),
+    path("sets/from-file", sets.from_file, name="set-from-file"),
+    path("sets/question", set_questions.begin, name="set-question-begin"),
+    path("sets/<str:set_id>", sets.one, name="set"),
+    path("sets/<str:set_id>/versions", sets.versions, name="set-versions"),
+    path("sets/<str:set_id>/versions/new", sets.new_version, name="set-version-new"),
+    path("sets/<str:set_id>/check", sets.check, name="set-check"),
+    path("sets/<str:set_id>/delete", sets.delete, name="set-delete"),
+    path("sets/<str:set_id>/add", set_questions.new, name="set-question-new"),
+    # A question's id may hold anything, slashes too.
+    path("sets/<str:set_id>/change/<path:question_key>", set_questions.change, name="set-question-change"),
+    path("sets/<str:set_id>/remove/<path:question_key>", set_questions.delete, name="set-question-delete"),
+    path("search", searching.search, name="search"),
+    path("history", history.every, name="history"),
     path("evaluations", evaluations.every, name="evaluations"),
     path("evaluations/new", new_evaluation.new, name="evaluation-new"),
     path("evaluations/<str:evaluation_id>", evaluations.one, name="evaluation"),

@@ -15,19 +15,17 @@ from backend.models import (
     Ingestion,
     KnowledgeBase,
     Source,
-    SourceKind,
     SourceSetFile,
     Workspace,
 )
 from backend.queries import knowledge, questions
 from backend.queries.evaluations import EvaluationDetail
 from backend.queries.knowledge import BaseState
-from backend.services import evaluations, knowledge_bases, sources
+from backend.services import evaluations, samples, sources
 from backend.services.evaluation_requests import Request
 from touchstone.progress import Bar
 
 MODES = ("semantic", "keyword", "hybrid", "hybrid_rerank")
-NAME = "handbook"
 _MOST_FAILED = 20
 
 Say = Callable[[str], Any]
@@ -39,7 +37,7 @@ def run(folder: Path, *, say: Say, stream: IO[str]) -> None:
     if workspace is None:
         raise NotFoundError("workspace", "default")
     n_embedded_before = _n_embedded(workspace)
-    source = _source(workspace, folder)
+    source = samples.source_of(workspace, folder)
     base = source.knowledge_base
     _read(source, say=say, stream=stream)
     n_embedded_read = _n_embedded(workspace)
@@ -65,21 +63,6 @@ def run(folder: Path, *, say: Say, stream: IO[str]) -> None:
             raise TouchstoneError(
                 ErrorCode(one.evaluation.code or ErrorCode.INTERNAL), f"The evaluation {one.evaluation.state}."
             )
-
-
-def _source(workspace: Workspace, folder: Path) -> Source:
-    """The handbook's base and source, made at the first run; a copy elsewhere has a base of its own."""
-    real = str(folder.resolve())
-    there = Source.objects.select_related("knowledge_base").filter(
-        knowledge_base__workspace=workspace, name=NAME, kind=SourceKind.FOLDER, folder=real
-    )
-    found = there.order_by("id").first()
-    if found is not None:
-        return found
-    taken = set(KnowledgeBase.objects.filter(workspace=workspace).values_list("name", flat=True))
-    names = [NAME, f"{NAME} {real}"[:180], *(f"{NAME} {number}" for number in range(2, 1000))]
-    base = knowledge_bases.create(workspace, name=next(name for name in names if name not in taken))
-    return sources.create(base, name=NAME, kind=SourceKind.FOLDER, folder=real)
 
 
 def _read(source: Source, *, say: Say, stream: IO[str]) -> None:

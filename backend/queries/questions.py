@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from django.db.models import Max, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Func, Max, OuterRef, QuerySet, Subquery
 
 from backend.core.errors import NotFoundError
 from backend.core.question_sets import from_full_form
@@ -61,6 +61,19 @@ def questions_of(
     return questions
 
 
+def tags_of(version: QuestionSetVersion, *, most: int = 30) -> list[tuple[str, int]]:
+    """The version's tags with their numbers of questions, the commonest first."""
+    counted = (
+        Question.objects.filter(version=version)
+        .annotate(tag=Func("tags", function="unnest"))
+        .order_by()
+        .values_list("tag")
+        .annotate(n=Count("id"))
+        .order_by("-n", "tag")
+    )
+    return [(tag, n) for tag, n in counted[:most]]
+
+
 def get_question(version: QuestionSetVersion, key: str) -> Question:
     """A question by its key. Raises NotFoundError."""
     found = Question.objects.filter(version=version, key=key).first() if "\x00" not in key else None
@@ -89,6 +102,16 @@ def full_form(question: Question) -> dict[str, Any]:
     if question.line is not None:
         form["line"] = question.line
     return form
+
+
+def set_files_in(workspace: Workspace) -> QuerySet[SourceSetFile]:
+    """The question-set files found in all sources of a workspace, as `set_files_of`."""
+    return (
+        SourceSetFile.objects.filter(source__knowledge_base__workspace=workspace)
+        .select_related("source__knowledge_base")
+        .defer("data")
+        .order_by("source__name", "path", "id")
+    )
 
 
 def set_files_of(base: KnowledgeBase) -> QuerySet[SourceSetFile]:

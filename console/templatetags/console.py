@@ -1,13 +1,14 @@
 """What every page is made of: navigation, faults at their fields, states with their tone, times, pages of a list."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from django import template
 from django.http import HttpRequest
-from django.utils.html import format_html
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from console import nav
@@ -86,6 +87,25 @@ def marked(fault: Shown | None, field: str) -> SafeString:
     return format_html('aria-invalid="true" aria-describedby="{}-fault"', field)
 
 
+Crumbs = Sequence[tuple[str, str, tuple[object, ...]]]
+
+
+@register.simple_tag
+def trail(crumbs: Crumbs) -> SafeString:
+    """Where a page lies: (label, address's name, its parts), outermost first."""
+    items = format_html_join(
+        "", '<li><a href="{}">{}</a></li>', ((reverse(name, args=parts), label) for label, name, parts in crumbs)
+    )
+    return format_html('<nav class="crumbs" aria-label="Where this is"><ol>{}</ol></nav>', items)
+
+
+@register.simple_tag
+def trail_back(crumbs: Crumbs) -> SafeString:
+    """The way back from a question that is answered with no."""
+    _, name, parts = crumbs[-1]
+    return format_html('<a class="button plain" href="{}">Keep it</a>', reverse(name, args=parts))
+
+
 @register.simple_tag(takes_context=True)
 def here(context: template.Context, **changed: object) -> str:
     """This page's address with some of its query changed: one that is empty goes, and the cursor with any change."""
@@ -126,3 +146,62 @@ def count(value: int | None) -> str:
 def short(value: object) -> str:
     """The beginning of a fingerprint or id."""
     return str(value)[:8]
+
+
+@register.simple_tag
+def spark(values: Sequence[float], label: str) -> SafeString:
+    """A course of figures as a line of text's drawing, with its last point; nothing for fewer than two."""
+    if len(values) < 2:
+        return SafeString("")
+    low, high = min(values), max(values)
+    room = (high - low) or 1.0
+    width, height, edge = 120.0, 32.0, 4.0
+    places = [
+        (
+            edge + index * (width - 2 * edge) / (len(values) - 1),
+            height - edge - (value - low) / room * (height - 2 * edge) if high > low else height / 2,
+        )
+        for index, value in enumerate(values)
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return format_html(
+        '<svg class="spark" viewBox="0 0 120 32" role="img" aria-label="{}" preserveAspectRatio="xMinYMid meet">'
+        '<polyline points="{}" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round"/>'
+        '<circle cx="{}" cy="{}" r="2.5" fill="currentColor"/></svg>',
+        label,
+        line,
+        f"{places[-1][0]:.1f}",
+        f"{places[-1][1]:.1f}",
+    )
+
+
+@register.simple_tag
+def timing(timings_ms: Mapping[str, float]) -> str:
+    """What all stages of a search took together."""
+    total = sum(timings_ms.values())
+    return f"{total:,.0f} ms" if total < 10_000 else f"{total / 1000:,.1f} s"
+
+
+@register.simple_tag
+def p95(timings: Mapping[str, Any]) -> str:
+    """The 95th percentile of a run's latency; nothing where it was not searched here."""
+    value = (timings.get("latency_ms") or {}).get("p95")
+    return "" if value is None else f"{value:,.0f} ms"
+
+
+@register.filter
+def settings_said(run: Any) -> str:
+    """A run's settings that are no defaults, short."""
+    config: Mapping[str, Any] = run.config or {}
+    parts = [f"{run.level} level", f"top {run.top_k}"]
+    if config.get("reranker"):
+        parts.append(f"reranker {config['reranker']} ({config.get('rerank_depth', '')})")
+    fusion = config.get("fusion") or {}
+    if fusion:
+        parts.append(f"{fusion.get('formula', '')} {fusion.get('constant', '')}".strip())
+    if config.get("exact") is False:
+        parts.append("approximate")
+    if config.get("min_score") is not None:
+        parts.append(f"min score {config['min_score']}")
+    parts.append(f"config {run.fingerprints.config[:8]}")
+    return ", ".join(parts)
