@@ -10,7 +10,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -23,7 +23,7 @@ django.setup()
 # Models load with it, so only after the set-up.
 from backend.core import comparison, judging, metric_keys  # noqa: E402
 from backend.core.comparison import Side  # noqa: E402
-from backend.core.judging import JudgedList  # noqa: E402
+from backend.core.measuring import Measurer  # noqa: E402
 from backend.core.metric_keys import MetricKey  # noqa: E402
 from backend.core.types import Alternative, Expectation, Level, Outcome, Passage, Question  # noqa: E402
 from backend.search.types import SearchScope  # noqa: E402
@@ -110,18 +110,23 @@ def plan(n_questions: int) -> Plan:
     )
 
 
-def aggregate(stored: list[dict[str, Any]]) -> Mapping[str, Any]:
-    rows: Iterator[Row] = (
-        Row(ordinal=at, outcome=Outcome.OK, judged=one, timings={"words": 1.0}, returned_something=True)
-        for at, one in enumerate(stored)
+def aggregate(stored: list[list[dict[str, Any]]]) -> int:
+    """As the service does: all runs of an evaluation together. Returns how many numbers there are."""
+    rows_of_runs = (
+        [
+            Row(ordinal=at, outcome=Outcome.OK, judged=one, timings={"words": 1.0}, returned_something=True)
+            for at, one in enumerate(of_run)
+        ]
+        for of_run in stored
     )
-    return run_numbers.compute(plan=plan(len(stored)), rows=rows).metrics
+    numbers = run_numbers.compute_all(plan=plan(len(stored[0])), rows_of_runs=rows_of_runs)
+    return sum(len(one.metrics) for one in numbers)
 
 
-def values(stored: list[dict[str, Any]]) -> dict[str, dict[str, float | None]]:
+def values(stored: list[dict[str, Any]], measurer: Measurer) -> dict[str, dict[str, float | None]]:
     found: dict[str, dict[str, float | None]] = {str(key): {} for key in KEYS}
     for at, one in enumerate(stored):
-        for name, value in metric_keys.compute_all(KEYS, JudgedList.from_json(one)).items():
+        for name, value in measurer.of(one)[1].items():
             found[name][f"q{at}"] = value
     return found
 
@@ -150,8 +155,9 @@ def main() -> None:
     arguments = parser.parse_args()
     relevant, runs = made(arguments.questions, arguments.runs)
     stored, judging_s = timed(lambda: [judged_lists(relevant, rankings) for rankings in runs])
-    _, aggregating_s = timed(lambda: [aggregate(one) for one in stored])
-    computed, metrics_s = timed(lambda: [values(one) for one in stored])
+    _, aggregating_s = timed(lambda: aggregate(stored))
+    alone = Measurer(KEYS)
+    computed, metrics_s = timed(lambda: [values(one, alone) for one in stored])
     theirs = [trec(relevant, rankings) for rankings in runs]
     difference = max(
         abs((computed[at][ours][key] or 0.0) - found[their])

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from backend.core import comparison, metric_keys
-from backend.core.comparison import Candidate, Comparison, Paired, Side
+from backend.core import comparison
+from backend.core.comparison import Candidate, Comparison, Paired, Pairing, Side
 from backend.core.comparison.verdicts import DEFAULT_MARGIN
 from backend.core.errors import ErrorCode, Fault, ValidationError
-from backend.core.judging import JudgedList
+from backend.core.measuring import Measurer
 from backend.core.metric_keys import MetricKey
 from backend.core.types import GOOD_OUTCOMES, Level, Outcome
 from backend.models import Question, Run, Workspace
@@ -63,7 +63,9 @@ def compare(
         if not run_queries.is_final(run):
             raise _invalid(f"The run {run.id} has not ended: wait for its figures.", "candidates")
     primary = MetricKey.parse(primary_metric or runs[0].primary_metric)
-    read = [_read(run) for run in runs]
+    # Runs of one set are mostly measured alike: what one list gives is worked out once for all of them.
+    measurers: dict[tuple[str, ...], Measurer] = {}
+    read = [_read(run, measurers) for run in runs]
     eligible: dict[str, bool] = {}
     for one in read:
         # A question without a judged list says nothing about its expectations: another run may know.
@@ -84,25 +86,41 @@ def compare(
         comparison=made,
         runs=tuple(run_queries.row(run) for run in runs),
         texts=texts,
-        by_tag=tuple(_by_tag(one, tags, primary=primary, eligible=asked) for one in made.candidates),
+        by_tag=_by_tag(made.candidates, tags, primary=primary, eligible=asked),
     )
 
 
 def _by_tag(
-    candidate: Candidate, tags: Mapping[str, Collection[str]], *, primary: MetricKey, eligible: Collection[str]
-) -> tuple[TagDelta, ...]:
-    if candidate.primary is None:
-        return ()
-    deltas = {delta.key: delta for delta in candidate.deltas}
-    found = []
-    for tag in sorted(tags)[:MOST_TAGS]:
-        keys = [key for key in eligible if key in tags[tag]]
-        if keys:
-            paired = comparison.pair(
-                [deltas[key] for key in keys if key in deltas], metric=primary, n_eligible=len(keys), seed=SEED
-            )
-            found.append(TagDelta(tag=tag, paired=paired))
-    return tuple(found)
+    candidates: Sequence[Candidate],
+    tags: Mapping[str, Collection[str]],
+    *,
+    primary: MetricKey,
+    eligible: Collection[str],
+) -> tuple[tuple[TagDelta, ...], ...]:
+    """All at once, since draws are shared. Empty for a candidate that is not comparable."""
+    keys_of = {tag: [key for key in eligible if key in tags[tag]] for tag in sorted(tags)[:MOST_TAGS]}
+    asked: list[tuple[int, str]] = []
+    pairings: list[Pairing] = []
+    for at, candidate in enumerate(candidates):
+        if candidate.primary is None:
+            continue
+        deltas = {delta.key: delta for delta in candidate.deltas}
+        for tag, keys in keys_of.items():
+            if keys:
+                there = [deltas[key] for key in keys if key in deltas]
+                asked.append((at, tag))
+                pairings.append(
+                    Pairing(
+                        metric=primary,
+                        baseline=[one.baseline for one in there],
+                        candidate=[one.candidate for one in there],
+                        n_eligible=len(keys),
+                    )
+                )
+    found: list[list[TagDelta]] = [[] for _ in candidates]
+    for (at, tag), paired in zip(asked, comparison.pair_all(pairings, seed=SEED), strict=True):
+        found[at].append(TagDelta(tag=tag, paired=paired))
+    return tuple(map(tuple, found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +132,9 @@ class _Read:
     eligible: dict[str, bool | None]
 
 
-def _read(run: Run) -> _Read:
+def _read(run: Run, measurers: dict[tuple[str, ...], Measurer]) -> _Read:
     keys = [MetricKey.parse(key) for key in run.evaluation.plan["keys"]]
+    measurer = measurers.setdefault(tuple(map(str, keys)), Measurer(keys))
     values: dict[str, dict[str, float | None]] = {str(key): {} for key in keys}
     read = _Read(values=values, first_ranks={}, eligible={})
     with connection.cursor() as cursor:
@@ -130,12 +149,12 @@ def _read(run: Run) -> _Read:
         )
         while rows := cursor.fetchmany(_BATCH):
             for key, outcome, first_rank, judged_text, unanswerable in rows:
-                judged = None if judged_text is None else JudgedList.from_json(json.loads(judged_text))
+                judged, measured = (None, {}) if judged_text is None else measurer.of(json.loads(judged_text))
                 read.eligible[key] = False if unanswerable else None if judged is None else judged.n_relevant > 0
                 if judged is None or not read.eligible[key] or Outcome(outcome) not in GOOD_OUTCOMES:
                     continue
                 read.first_ranks[key] = first_rank
-                for name, value in metric_keys.compute_all(keys, judged).items():
+                for name, value in measured.items():
                     values[name][key] = value
     return read
 

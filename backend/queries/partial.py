@@ -9,8 +9,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from backend.core import metric_keys, summaries
-from backend.core.judging import JudgedList
+from backend.core import summaries
+from backend.core.measuring import Measurer
 from backend.core.metric_keys import MetricKey
 
 # Above this many rows a poll tells counts only: the numbers would cost more than they say.
@@ -26,6 +26,7 @@ def metrics(
     `n_total` counts those that could be scored among the questions with a row, errors included.
     """
     parsed = [MetricKey.parse(key) for key in keys]
+    measurer = Measurer(parsed)
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -41,16 +42,18 @@ def metrics(
     values: dict[UUID, dict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
     n_eligible: dict[UUID, int] = defaultdict(int)
     for run_id, stored, is_good in rows:
-        judged = None if stored is None else JudgedList.from_json(json.loads(stored))
+        judged, measured = (None, {}) if stored is None else measurer.of(json.loads(stored))
         # Without a judged list nothing says that the question has no expectation: it counts as one that has.
         n_eligible[run_id] += judged is None or judged.n_relevant > 0
         if is_good and judged is not None and judged.n_relevant:
-            for name, value in metric_keys.compute_all(parsed, judged).items():
+            for name, value in measured.items():
                 values[run_id][name].append(value)
     return {
         run_id: {
-            str(key): asdict(summaries.summarise(by_key[str(key)], key=key, seed=_SEED, n_total=n_eligible[run_id]))
-            for key in parsed
+            str(key): asdict(summary)
+            for key, summary in summaries.summarise_all(
+                {key: by_key[str(key)] for key in parsed}, seed=_SEED, n_total=n_eligible[run_id]
+            ).items()
         }
         for run_id, by_key in values.items()
     }

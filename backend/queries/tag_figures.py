@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db import connection
 
-from backend.core import judging, metric_keys, summaries
+from backend.core import judging, summaries
 from backend.core.errors import ErrorCode, Fault, ValidationError
-from backend.core.judging import JudgedList
+from backend.core.measuring import Measurer
 from backend.core.metric_keys import MetricKey
 from backend.core.summaries import Ending
 from backend.core.types import Outcome
@@ -123,6 +123,7 @@ def _keys(run: Run, metrics: Sequence[str]) -> list[MetricKey]:
 
 
 def _rows(run: Run, keys: Sequence[MetricKey]) -> Iterator[_Row]:
+    measurer = Measurer(keys)
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -136,7 +137,7 @@ def _rows(run: Run, keys: Sequence[MetricKey]) -> Iterator[_Row]:
         )
         while rows := cursor.fetchmany(_BATCH):
             for ordinal, key, outcome, stored, text, tags, must_pass, unanswerable in rows:
-                judged = None if stored is None else JudgedList.from_json(json.loads(stored))
+                judged, measured = (None, {}) if stored is None else measurer.of(json.loads(stored))
                 # As in a run's numbers: without a judged list a question counts as one that expects something.
                 n_relevant = judged.n_relevant if judged is not None else int(not unanswerable)
                 ending = Ending(outcome=Outcome(outcome), n_relevant=n_relevant, unanswerable=unanswerable)
@@ -148,7 +149,7 @@ def _rows(run: Run, keys: Sequence[MetricKey]) -> Iterator[_Row]:
                     must_pass=must_pass,
                     ending=ending,
                     first_rank=None if judged is None else judging.first_rank(judged),
-                    values=metric_keys.compute_all(keys, judged) if ending.is_scored and judged is not None else {},
+                    values=measured if ending.is_scored else {},
                 )
 
 
@@ -161,12 +162,12 @@ def _group(tag: str, rows: Sequence[_Row], keys: Sequence[MetricKey]) -> Group:
         n_eligible=counts.n_eligible,
         n_error=counts.n_error,
         metrics={
-            str(key): asdict(
-                summaries.summarise(
-                    [row.values[str(key)] for row in rows if row.values], key=key, seed=SEED, n_total=counts.n_eligible
-                )
-            )
-            for key in keys
+            str(key): asdict(summary)
+            for key, summary in summaries.summarise_all(
+                {key: [row.values[str(key)] for row in rows if row.values] for key in keys},
+                seed=SEED,
+                n_total=counts.n_eligible,
+            ).items()
         },
     )
 

@@ -1,14 +1,14 @@
 """A run's numbers from its rows: metrics with intervals, counts of every ending, latency, what was paid."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from backend.core import judging, metric_keys, summaries
-from backend.core.judging import JudgedList
+from backend.core import judging, summaries
+from backend.core.measuring import Measurer
 from backend.core.metric_keys import MetricKey
 from backend.core.spreads import Spread
 from backend.core.states import RunState
@@ -48,6 +48,33 @@ class Numbers:
 
 
 def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
+    """The numbers of one run."""
+    return compute_all(plan=plan, rows_of_runs=[rows])[0]
+
+
+def compute_all(*, plan: Plan, rows_of_runs: Iterable[Iterable[Row]]) -> list[Numbers]:
+    """Those of several runs of a plan, to the last digit what each has alone: what they have in common is worked out
+    once, lists that look alike and the draws behind the intervals."""
+    measurer = Measurer([MetricKey.parse(key) for key in plan.keys])
+    gathered = [_gather(plan=plan, rows=rows, measurer=measurer) for rows in rows_of_runs]
+    summed = summaries.summarise_groups(
+        [(one.columns, one.numbers.counts["n_eligible"]) for one in gathered], seed=SEED
+    )
+    return [
+        replace(one.numbers, metrics={str(key): asdict(summary) for key, summary in by_key.items()})
+        for one, by_key in zip(gathered, summed, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gathered:
+    """All but the metrics, and what those are made of."""
+
+    numbers: Numbers
+    columns: Mapping[MetricKey, list[float | None]]
+
+
+def _gather(*, plan: Plan, rows: Iterable[Row], measurer: Measurer) -> _Gathered:
     """One pass over the rows. A mean is over the scored questions; `n_total` counts those that could be scored.
 
     A `must_pass` question is found when its first relevant result is within the primary metric's k; one that was not
@@ -66,7 +93,7 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
     must_pass = _must_pass(plan)
     passed: Counter[str] = Counter()
     for row in rows:
-        judged = None if row.judged is None else JudgedList.from_json(row.judged)
+        judged, measured = (None, {}) if row.judged is None else measurer.of(row.judged)
         n_relevant = 0 if judged is None else judged.n_relevant
         if judged is None and not row.unanswerable:
             # Without a judged list nothing says whether the question has expectations: it counts as one that has.
@@ -77,7 +104,7 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
             codes[row.code, row.reason] += 1
         if ending.is_scored and judged is not None:
             spread.add(judged)
-            for key, value in metric_keys.compute_all(keys, judged).items():
+            for key, value in measured.items():
                 values[key].append(value)
         if row.ordinal in must_pass:
             passed["n_must_pass"] += 1
@@ -93,18 +120,13 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
                 steps[step].append(taken)
         units.update({name: amount for name, amount in row.units.items() if amount})
     counts = summaries.count(endings)
-    metrics = {
-        str(key): asdict(summaries.summarise(values[str(key)], key=key, seed=SEED, n_total=counts.n_eligible))
-        for key in keys
-        if counts.n_scored
-    }
     by_code = Counter[str]()
     for (code, _), n in codes.items():
         by_code[code] += n
     first = codes.most_common(1)[0][0] if codes else ("", "")
-    return Numbers(
+    numbers = Numbers(
         state=RunState.SCORED if counts.n_scored else RunState.UNAVAILABLE,
-        metrics=metrics,
+        metrics={},
         counts={
             **asdict(counts),
             "errors": dict(sorted(by_code.items())),
@@ -122,6 +144,8 @@ def compute(*, plan: Plan, rows: Iterable[Row]) -> Numbers:
         first_code=first[0],
         first_reason=first[1],
     )
+    columns = {key: values[str(key)] for key in keys} if counts.n_scored else {}
+    return _Gathered(numbers=numbers, columns=columns)
 
 
 def _must_pass(plan: Plan) -> frozenset[int]:

@@ -1,7 +1,7 @@
 """Comparing runs, question by question: `compare` and what it gives back."""
 
 from backend.core.comparison.comparing import Candidate, Comparison, compare
-from backend.core.comparison.pairing import Paired, QuestionDelta, pair, question_deltas
+from backend.core.comparison.pairing import Paired, Pairing, QuestionDelta, pair, pair_all, question_deltas
 from backend.core.comparison.sides import CorpusChange, Side
 from backend.core.comparison.transitions import Transitions, transitions
 from backend.core.comparison.verdicts import Decision, Verdict
@@ -12,12 +12,14 @@ __all__ = [
     "CorpusChange",
     "Decision",
     "Paired",
+    "Pairing",
     "QuestionDelta",
     "Side",
     "Transitions",
     "Verdict",
     "compare",
     "pair",
+    "pair_all",
     "question_deltas",
     "transitions",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from backend.core.comparison.pairing import Paired, QuestionDelta, p_value, pair, question_deltas
+from backend.core.comparison.pairing import Paired, QuestionDelta, p_value, pair_all, pairing_of, question_deltas
 from backend.core.comparison.sides import Side, differences, warnings
 from backend.core.comparison.transitions import Transitions, transitions
 from backend.core.comparison.verdicts import (
@@ -63,10 +63,8 @@ def compare(
     adjustment is over those. Raises ValidationError where a comparable run was not measured with it.
     """
     keys = tuple(dict.fromkeys(eligible))
-    pairings: dict[int, _Pairing] = {}
-    for index, candidate in enumerate(candidates):
-        if not differences(baseline, candidate):
-            pairings[index] = _pairing(baseline, candidate, primary=primary, eligible=keys, seed=seed)
+    comparable = [index for index, candidate in enumerate(candidates) if not differences(baseline, candidate)]
+    pairings = _pairings(baseline, candidates, comparable, primary=primary, eligible=keys, seed=seed)
     tests = _tests(pairings, primary=primary, seed=seed)
     return Comparison(
         baseline=baseline.name,
@@ -79,9 +77,6 @@ def compare(
                 candidate,
                 pairing=pairings.get(index),
                 tested=tests.get(index),
-                primary=primary,
-                eligible=keys,
-                seed=seed,
                 margin=margin,
             )
             for index, candidate in enumerate(candidates)
@@ -90,28 +85,64 @@ def compare(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pairing:
-    paired: Paired
+class _Paired:
+    primary: Paired
+    others: tuple[Paired, ...]
     deltas: tuple[QuestionDelta, ...]
 
 
-def _pairing(baseline: Side, candidate: Side, *, primary: MetricKey, eligible: Collection[str], seed: int) -> _Pairing:
-    for side in (baseline, candidate):
-        if str(primary) not in side.values:
-            raise ValidationError(
-                f"{side.name} was not measured with {primary}: score it again with this metric, or name one of"
-                f" {', '.join(side.values) or 'none'}.",
-                field="primary_metric",
-            )
-    deltas = question_deltas(baseline.values[str(primary)], candidate.values[str(primary)], eligible=eligible)
-    return _Pairing(paired=pair(deltas, metric=primary, n_eligible=len(eligible), seed=seed), deltas=deltas)
+def _pairings(
+    baseline: Side,
+    candidates: Sequence[Side],
+    comparable: Sequence[int],
+    *,
+    primary: MetricKey,
+    eligible: Collection[str],
+    seed: int,
+) -> dict[int, _Paired]:
+    """Every metric of each comparable candidate, all at once: draws are shared."""
+    names: dict[int, list[str]] = {}
+    for index in comparable:
+        candidate = candidates[index]
+        for side in (baseline, candidate):
+            if str(primary) not in side.values:
+                raise ValidationError(
+                    f"{side.name} was not measured with {primary}: score it again with this metric, or name one of"
+                    f" {', '.join(side.values) or 'none'}.",
+                    field="primary_metric",
+                )
+        others = [name for name in baseline.values if name in candidate.values and name != str(primary)]
+        names[index] = [str(primary), *others]
+    made = iter(
+        pair_all(
+            [
+                pairing_of(
+                    baseline.values[name],
+                    candidates[index].values[name],
+                    metric=MetricKey.parse(name),
+                    eligible=eligible,
+                )
+                for index in comparable
+                for name in names[index]
+            ],
+            seed=seed,
+        )
+    )
+    found = {}
+    for index in comparable:
+        first, *others_paired = [next(made) for _ in names[index]]
+        deltas = question_deltas(
+            baseline.values[str(primary)], candidates[index].values[str(primary)], eligible=eligible
+        )
+        found[index] = _Paired(primary=first, others=tuple(others_paired), deltas=deltas)
+    return found
 
 
-def _tests(pairings: Mapping[int, _Pairing], *, primary: MetricKey, seed: int) -> dict[int, Tested]:
+def _tests(pairings: Mapping[int, _Paired], *, primary: MetricKey, seed: int) -> dict[int, Tested]:
     p_values = {
-        index: p_value(pairing.paired, pairing.deltas, metric=primary, seed=seed)
+        index: p_value(pairing.primary, pairing.deltas, metric=primary, seed=seed)
         for index, pairing in pairings.items()
-        if is_covered(pairing.paired)
+        if is_covered(pairing.primary)
     }
     adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
     ascending = sorted(p_values, key=p_values.__getitem__)
@@ -125,29 +156,17 @@ def _candidate(
     baseline: Side,
     candidate: Side,
     *,
-    pairing: _Pairing | None,
+    pairing: _Paired | None,
     tested: Tested | None,
-    primary: MetricKey,
-    eligible: Collection[str],
-    seed: int,
     margin: float,
 ) -> Candidate:
     if pairing is None:
         return Candidate(name=candidate.name, decision=not_comparable(differences(baseline, candidate)))
-    others = [name for name in baseline.values if name in candidate.values and name != str(primary)]
     return Candidate(
         name=candidate.name,
-        decision=not_decided(pairing.paired) if tested is None else decide(pairing.paired, tested, margin=margin),
-        primary=pairing.paired,
-        others=tuple(
-            pair(
-                question_deltas(baseline.values[name], candidate.values[name], eligible=eligible),
-                metric=MetricKey.parse(name),
-                n_eligible=len(eligible),
-                seed=seed,
-            )
-            for name in others
-        ),
+        decision=not_decided(pairing.primary) if tested is None else decide(pairing.primary, tested, margin=margin),
+        primary=pairing.primary,
+        others=pairing.others,
         deltas=pairing.deltas,
         transitions=transitions(
             baseline.first_ranks, candidate.first_ranks, top_k=min(baseline.top_k, candidate.top_k)

@@ -7,15 +7,17 @@ from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, connection
+from django.db.models import F
 from django.db.models.functions import Now
 
 from backend import logs
+from backend.core.answers.kinds import AnswerOutcome
 from backend.core.errors import ErrorCode, TouchstoneError
 from backend.core.states import EvaluationState, RunState, SliceState
 from backend.core.types import Outcome
 from backend.models import Evaluation, Run
 from backend.queries import corpora
-from backend.services import diagnoses, plans, pump, results, run_numbers, slices
+from backend.services import answers, closings, diagnoses, plans, pump, results, run_numbers, slices
 from backend.services.handlers import prepare
 from backend.services.plans import Plan
 from backend.services.run_numbers import Numbers, Row
@@ -42,12 +44,26 @@ def run(lease: Lease) -> None:
     if missing:
         _fail(lease, plan=plan, missing=missing)
         return
-    numbers = {}
-    for planned in plan.runs:
-        lease.check()
-        numbers[planned.run_id] = run_numbers.compute(plan=plan, rows=_rows(planned.run_id))
+    _end_answers(lease, plan=plan, cancelled=cancelled)
+    told = run_numbers.compute_all(plan=plan, rows_of_runs=(_rows(planned.run_id, lease) for planned in plan.runs))
+    numbers = dict(zip((planned.run_id for planned in plan.runs), told, strict=True))
     _close(lease, plan=plan, numbers=numbers, cancelled=cancelled)
+    _log.info("evaluation_closed", cancelled=cancelled, n_runs=len(numbers))
     _resolve_labels(plan)
+
+
+def _end_answers(lease: Lease, *, plan: Plan, cancelled: bool) -> None:
+    """What was not answered by now never will be, in this epoch: it is told why, and counted."""
+    if plan.answers is None:
+        return
+    late = Evaluation.objects.filter(id=plan.evaluation_id, deadline_at__lt=Now()).exists()
+    code, reason = "", "The evaluation was cancelled first."
+    if not cancelled:
+        code = ErrorCode.DEADLINE.value if late else ErrorCode.INTERNAL.value
+        reason = f"The evaluation {'reached its deadline' if late else 'ended'} before this answer was judged."
+    outcome = AnswerOutcome.CANCELLED if cancelled else AnswerOutcome.FAILED
+    with slices.commit(lease):
+        answers.fill_missing(plan, epoch=lease.epoch, outcome=outcome, code=code, reason=reason)
 
 
 def _resolve_labels(plan: Plan) -> None:
@@ -59,7 +75,7 @@ def _resolve_labels(plan: Plan) -> None:
             _log.warning("labels_not_resolved", run=str(run_.id), exc_info=True)
 
 
-def _rows(run_id: UUID) -> Iterator[Row]:
+def _rows(run_id: UUID, lease: Lease) -> Iterator[Row]:
     """A run's results in question order, streamed; judged lists are read, rankings are not."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -75,6 +91,7 @@ def _rows(run_id: UUID) -> Iterator[Row]:
             [run_id],
         )
         while rows := cursor.fetchmany(2000):
+            lease.check()
             for row in rows:
                 yield Row(
                     ordinal=row[0],
@@ -105,9 +122,14 @@ def _fail(lease: Lease, *, plan: Plan, missing: list[int]) -> None:
     with slices.commit(lease):
         slices.end(lease, SliceState.GIVEN_UP, code=ErrorCode.INTERNAL, reason=reason)
         Evaluation.objects.filter(id=plan.evaluation_id).update(
-            state=EvaluationState.FAILED, code=ErrorCode.INTERNAL, reason=reason, finished_at=Now()
+            state=EvaluationState.FAILED,
+            revision=F("revision") + 1,
+            code=ErrorCode.INTERNAL,
+            reason=reason,
+            finished_at=Now(),
         )
         Run.objects.filter(evaluation_id=plan.evaluation_id).update(state=RunState.FAILED)
+        closings.announce(plan.evaluation_id)
 
 
 def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled: bool) -> None:
@@ -128,6 +150,7 @@ def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled:
             "counts": told.counts,
             "timings": told.timings,
             "cost": told.cost,
+            "answers": answers.figures_of(plan, run_.id),
             "corpus_changed": run_.corpus_fingerprint != fingerprint or run_.generations != generations_now,
         }
     final = EvaluationState.CANCELLED if cancelled else EvaluationState.COMPLETED
@@ -149,6 +172,7 @@ def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled:
                 """,
                 [final.value, code, reason, plan.evaluation_id],
             )
+        closings.announce(plan.evaluation_id)
 
 
 def _first(numbers: dict[UUID, Numbers], name: str) -> str:
