@@ -5,19 +5,36 @@ from django.shortcuts import render
 from django.urls import URLPattern, URLResolver, include, path
 
 from api import errors
+from api.alerts import AlertsView, AlertView, TargetSecretView, TargetsView, TargetTestView, TargetView
+from api.audit import AuditView
+from api.baselines import BaselinesView, BaselineView
 from api.comparisons import ComparisonsView
 from api.docs import DocsView, SchemaView
 from api.documents import DocumentsView, DocumentView
+from api.drafts import DraftReviewView, DraftsView, DraftView
 from api.estimates import EstimateView
 from api.evaluations import EvaluationCancelView, EvaluationRetryView, EvaluationsView, EvaluationView
 from api.exports import RunExportView
+from api.gates import GateChecksView, GateCheckView, GateDryRunView, GatesView, GateView
+from api.generation import (
+    GenerateView,
+    GenerationCancelView,
+    GenerationRatesView,
+    GenerationRetryView,
+    GenerationSetView,
+    GenerationsView,
+    GenerationView,
+)
 from api.health import healthz, readyz
 from api.indexes import IndexesView
 from api.ingestions import IngestionsView, IngestionView
 from api.jobs import JobCancelView, JobFileView, JobsView, JobView
 from api.knowledge_bases import KnowledgeBasesView, KnowledgeBaseView
+from api.limits import LimitsView, SpendingView
+from api.members import MemberLoginLinkView, MembersView, MemberView
 from api.metrics import metrics
 from api.preflight import PreflightView
+from api.provider_keys import ProviderKeysView, ProviderKeyView
 from api.question_sets import QuestionSetsView, QuestionSetView, VersionQuestionsView, VersionsView
 from api.questions import QuestionCountView, QuestionsView, QuestionView
 from api.rescoring import RescoreView
@@ -25,9 +42,12 @@ from api.run_diagnosis import RunAdviceView, RunDiagnosisView
 from api.run_figures import ArithmeticView, RunSlicesView
 from api.run_imports import RunImportView
 from api.runs import RunResultsView, RunsView, RunView
+from api.schedules import ScheduleHistoryView, ScheduleRunNowView, SchedulesView, ScheduleView
 from api.search import SearchView
 from api.set_exports import SetExportView
 from api.sources import SetFilesView, SourcesView, SourceSyncView, SourceView
+from api.tokens import TokensView, TokenView
+from api.workspaces import WorkspacesView, WorkspaceView
 
 _BASE = "knowledge-bases/<str:base_id>"
 _SET = "question-sets/<str:set_id>"
@@ -46,6 +66,16 @@ api: list[URLPattern | URLResolver] = [
     path(f"{_BASE}/ingestions/<str:ingestion_id>", IngestionView.as_view()),
     path("search", SearchView.as_view()),
     path("question-sets", QuestionSetsView.as_view()),
+    path("question-sets/generate", GenerateView.as_view()),
+    path("generations", GenerationsView.as_view()),
+    path("generation-rates", GenerationRatesView.as_view()),
+    path("generations/<str:generation_id>", GenerationView.as_view()),
+    path("generations/<str:generation_id>/cancel", GenerationCancelView.as_view()),
+    path("generations/<str:generation_id>/retry", GenerationRetryView.as_view()),
+    path("generations/<str:generation_id>/question-set", GenerationSetView.as_view()),
+    path("generations/<str:generation_id>/drafts", DraftsView.as_view()),
+    path("drafts/<str:draft_id>", DraftView.as_view()),
+    path("drafts/<str:draft_id>/review", DraftReviewView.as_view()),
     path(_SET, QuestionSetView.as_view()),
     path(f"{_SET}/versions", VersionsView.as_view()),
     path(f"{_SET}/versions/<str:number>/questions", VersionQuestionsView.as_view()),
@@ -72,10 +102,39 @@ api: list[URLPattern | URLResolver] = [
     path("runs/<str:run_id>/export", RunExportView.as_view()),
     path("runs/<str:run_id>/rescore", RescoreView.as_view()),
     path("comparisons", ComparisonsView.as_view()),
+    path("schedules", SchedulesView.as_view()),
+    path("schedules/<str:schedule_id>", ScheduleView.as_view()),
+    path("schedules/<str:schedule_id>/run-now", ScheduleRunNowView.as_view()),
+    path("schedules/<str:schedule_id>/history", ScheduleHistoryView.as_view()),
+    path("baselines", BaselinesView.as_view()),
+    path("baselines/<str:baseline_id>", BaselineView.as_view()),
+    path("gates", GatesView.as_view()),
+    path("gates/check", GateCheckView.as_view()),
+    path("gates/<str:gate_id>", GateView.as_view()),
+    path("gates/<str:gate_id>/checks", GateChecksView.as_view()),
+    path("gates/<str:gate_id>/dry-run", GateDryRunView.as_view()),
+    path("alerts", AlertsView.as_view()),
+    path("alerts/<str:alert_id>", AlertView.as_view()),
+    path("alert-targets", TargetsView.as_view()),
+    path("alert-targets/<str:target_id>", TargetView.as_view()),
+    path("alert-targets/<str:target_id>/test", TargetTestView.as_view()),
+    path("alert-targets/<str:target_id>/secret", TargetSecretView.as_view()),
+    path("limits", LimitsView.as_view()),
+    path("spending", SpendingView.as_view()),
     path("jobs", JobsView.as_view()),
     path("jobs/<str:job_id>", JobView.as_view()),
     path("jobs/<str:job_id>/file", JobFileView.as_view()),
     path("jobs/<str:job_id>/cancel", JobCancelView.as_view()),
+    path("tokens", TokensView.as_view()),
+    path("tokens/<str:token_id>", TokenView.as_view()),
+    path("members", MembersView.as_view()),
+    path("members/<str:member_id>", MemberView.as_view()),
+    path("members/<str:member_id>/login-link", MemberLoginLinkView.as_view()),
+    path("workspaces", WorkspacesView.as_view()),
+    path("workspaces/<str:workspace_id>", WorkspaceView.as_view()),
+    path("provider-keys", ProviderKeysView.as_view()),
+    path("provider-keys/<str:provider>", ProviderKeyView.as_view()),
+    path("audit", AuditView.as_view()),
     path("schema", SchemaView.as_view(), name="schema"),
     path("docs", DocsView.as_view(url_name="schema"), name="docs"),
 ]

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from backend import dispatch
 from backend.celery_app import app
-from backend.services import housekeeping, sweeper, work
+from backend.services import housekeeping, sweeper, watching, work
 
 
 @app.task(name=dispatch.WORK, queue="search")
@@ -18,6 +18,7 @@ def work_slice(*, slice: str, delivery: int, **_: Any) -> None:  # noqa: A002  t
 @app.task(name=dispatch.TICK, queue="control")
 def tick(**_: Any) -> None:
     sweeper.tick()
+    watching.tick(now=timezone.now())
 
 
 @app.task(name=dispatch.CLEAN, queue="control")

@@ -42,6 +42,7 @@ from backend.models.schedules import (
     Schedule,
 )
 from backend.models.spend import Purpose, SpendEntry, SpendMonth
+from backend.models.tallies import Tally
 
 __all__ = [
     "SCOPES_OF",
@@ -94,6 +95,7 @@ __all__ = [
     "SourceSetFile",
     "SpendEntry",
     "SpendMonth",
+    "Tally",
     "Token",
     "Workspace",
 ]

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 
+from backend import logs
 from backend.core.errors import ConflictError, NotFoundError
 from backend.core.metrics import METRIC_DEFINITIONS_VERSION
 from backend.core.states import (
@@ -24,9 +25,11 @@ from backend.core.types import GOOD_OUTCOMES
 from backend.models import Evaluation, Result, Run, Slice, Workspace
 from backend.queries import corpora
 from backend.search.types import SearchScope
-from backend.services import limits, plans, pump, slices, spending
+from backend.services import answers, in_use, limits, plans, pump, retention, slices, spending
 from backend.services.evaluation_requests import Request, measured_by, resolve
 from backend.version import CODE_VERSION
+
+_log = logs.get("evaluations")
 
 
 def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluation:
@@ -53,6 +56,7 @@ def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluatio
             "ks": list(measured.ks),
             "keys": [str(key) for key in measured.keys],
             "primary_metric": str(measured.primary),
+            "answers": None if resolved.answers is None else resolved.answers.to_json(),
         },
         label=request.label,
         metadata=dict(request.metadata),
@@ -88,6 +92,13 @@ def start(workspace: Workspace, request: Request, *, now: datetime) -> Evaluatio
         Run.objects.bulk_create(runs)
         _insert_control_slice(evaluation, SliceKind.PREPARE)
         pump.ring_later()
+    _log.info(
+        "evaluation_submitted",
+        evaluation=str(evaluation.id),
+        workspace=str(workspace.id),
+        n_questions=evaluation.n_questions,
+        n_runs=len(runs),
+    )
     return evaluation
 
 
@@ -242,6 +253,8 @@ def retry(
             raise ConflictError("Its question set was deleted: the questions cannot be asked again.")
         if evaluation.runs.exclude(kind=RunKind.SEARCHED).exists():
             raise ConflictError("Its rankings were not searched here: there is nothing to ask again.")
+        in_use.check_no_baseline(evaluation.runs.all())
+        retention.check_whole(*evaluation.runs.all())
         _check_corpus(evaluation, may_have_changed=allow_changed_corpus)
         spending.refuse_when_spent(plans.load(evaluation.id), workspace)
         _refuse_too_many(workspace)
@@ -259,7 +272,8 @@ def retry(
             state=RunState.PENDING, stop_code="", stop_reason="", finished_at=None
         )
         evaluation.refresh_from_db()
-        if n_good == evaluation.n_questions * evaluation.runs.count():
+        all_good = n_good == evaluation.n_questions * evaluation.runs.count()
+        if all_good and not (evaluation.plan.get("answers") and answers.owed(evaluation.id)):
             Evaluation.objects.filter(id=evaluation.id).update(state=EvaluationState.AGGREGATING)
             _insert_control_slice(evaluation, SliceKind.AGGREGATE)
         else:

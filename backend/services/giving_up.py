@@ -4,13 +4,16 @@ written, and the children that can still run are inserted."""
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
+from backend.core.answers.kinds import AnswerOutcome
 from backend.core.errors import ErrorCode
 from backend.core.states import OPEN_SLICES, TERMINAL, EvaluationState, Lane, RunState, SliceKind, SliceState
 from backend.core.types import Outcome
 from backend.models import Evaluation, Run, Slice
-from backend.services import ingestion, jobs, plans, provider_states, results, slices
+from backend.services import answers, closings, ingestion, jobs, plans, provider_states, results, slices
+from backend.services.answers import Written
 from backend.services.provider_states import Standing
 from backend.services.results import ResultRow
 from backend.services.slices import Lease
@@ -38,6 +41,35 @@ def owed_rows(piece: Slice, *, outcome: Outcome, code: str, reason: str) -> None
             ],
             epoch=piece.epoch,
         )
+    elif piece.kind == SliceKind.ANSWER:
+        payload = piece.payload or {}
+        ended = AnswerOutcome.NOT_RUN if outcome is Outcome.NOT_RUN else AnswerOutcome.FAILED
+        owed = Written(
+            run_id=UUID(payload["run"]),
+            ordinal=piece.first,
+            question_key=payload["key"],
+            outcome=ended,
+            code=code,
+            reason=reason,
+        )
+        answers.write([owed], epoch=piece.epoch)
+
+
+def stop_answers(lease: Lease, *, code: ErrorCode, reason: str) -> None:
+    """No other answer of this evaluation can succeed either: those that wait are `not_run`, and later ones see it."""
+    with transaction.atomic():
+        waiting = Slice.objects.select_for_update().filter(
+            evaluation_id=lease.evaluation, kind=SliceKind.ANSWER, state__in=OPEN_SLICES
+        )
+        found = [
+            piece
+            for piece in waiting.order_by("id")
+            # What is being paid for just now is kept where it is only money that stops them.
+            if code is not ErrorCode.SPEND_LIMIT or piece.state != SliceState.LEASED or piece.id == lease.slice_id
+        ]
+        for piece in found:
+            owed_rows(piece, outcome=Outcome.NOT_RUN, code=code.value, reason=reason)
+        slices.close([piece.id for piece in found], SliceState.GIVEN_UP, code=code.value, reason=reason)
 
 
 def stop_reranker(lease: Lease, *, code: ErrorCode, reason: str) -> None:
@@ -159,7 +191,11 @@ def _fail_evaluation(piece: Slice, *, code: ErrorCode, reason: str) -> None:
     if piece.evaluation_id is None:
         raise ValueError("prepare and aggregate belong to an evaluation")
     Evaluation.objects.filter(id=piece.evaluation_id).exclude(state__in=TERMINAL).update(
-        state=EvaluationState.FAILED, code=code, reason=f"{piece.kind} failed. {reason}", finished_at=Now()
+        state=EvaluationState.FAILED,
+        revision=F("revision") + 1,
+        code=code,
+        reason=f"{piece.kind} failed. {reason}",
+        finished_at=Now(),
     )
     Run.objects.filter(evaluation_id=piece.evaluation_id).exclude(state=RunState.SCORED).update(state=RunState.FAILED)
     open_ids = list(
@@ -168,3 +204,4 @@ def _fail_evaluation(piece: Slice, *, code: ErrorCode, reason: str) -> None:
         .values_list("id", flat=True)
     )
     slices.close(open_ids, SliceState.CANCELLED, code=code.value, reason=reason)
+    closings.announce(piece.evaluation_id)

@@ -6,8 +6,8 @@ from django.db import transaction
 
 from backend.core.errors import ConflictError, ErrorCode, Fault, NotFoundError, ValidationError
 from backend.core.states import OPEN_EVALUATIONS, OPEN_SLICES, EvaluationState, SliceKind, SliceState
-from backend.models import Evaluation, Run, Slice, Workspace
-from backend.services import evaluations, slices
+from backend.models import Baseline, Evaluation, Run, Slice, Workspace
+from backend.services import evaluations, in_use, slices
 
 MAX_LABEL = 200
 
@@ -37,6 +37,7 @@ def delete(workspace: Workspace, run_id: UUID, *, force: bool = False) -> None:
     run = Run.objects.filter(workspace=workspace, id=run_id).select_related("evaluation").first()
     if run is None:
         raise NotFoundError("run", run_id)
+    in_use.check_no_baseline(Run.objects.filter(id=run.id))
     if run.evaluation.state in OPEN_EVALUATIONS:
         if not force:
             raise ConflictError(
@@ -49,6 +50,9 @@ def delete(workspace: Workspace, run_id: UUID, *, force: bool = False) -> None:
         evaluation = Evaluation.objects.select_for_update().get(id=run.evaluation_id)
         if evaluation.state in OPEN_EVALUATIONS and evaluation.state != EvaluationState.CANCELLING:
             raise ConflictError(f"The run's evaluation is {evaluation.state} again: wait until it has ended.")
+        in_use.check_no_baseline(Run.objects.filter(id=run.id))
+        # What it was the baseline of, once.
+        Baseline.objects.filter(run=run).delete()
         run.delete()
         is_last = not evaluation.runs.exists()
         if is_last:

@@ -21,7 +21,7 @@ def to_junit(report: Report) -> str:
         "time": f"{seconds:.3f}",
     }
     root = ET.Element("testsuites", {"name": "touchstone", **{k: v for k, v in counts.items() if k != "skipped"}})
-    suite = ET.SubElement(root, "testsuite", {"name": _clean(f"{report.name} on {report.set_name}"), **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": clean(f"{report.name} on {report.set_name}"), **counts})
     if report.finished_at:
         suite.set("timestamp", report.finished_at)
     properties = ET.SubElement(suite, "properties")
@@ -29,7 +29,7 @@ def to_junit(report: Report) -> str:
     if report.against is not None:
         told.append(("verdict", f"{report.against.verdict}: {report.against.sentence}"))
     for name, value in told:
-        ET.SubElement(properties, "property", {"name": _clean(name), "value": _clean(value)})
+        ET.SubElement(properties, "property", {"name": clean(name), "value": clean(value)})
     for line in report.lines:
         _case(suite, line, report)
     ET.indent(root)
@@ -41,8 +41,8 @@ def _case(suite: ET.Element, line: Line, report: Report) -> None:
         suite,
         "testcase",
         {
-            "classname": _clean(f"{report.set_name}.{report.name}"),
-            "name": _clean(f"{line.number} {line.question or line.key}"),
+            "classname": clean(f"{report.set_name}.{report.name}"),
+            "name": clean(f"{line.number} {line.question or line.key}"),
             "time": f"{(line.latency_ms or 0.0) / 1000:.3f}",
         },
     )
@@ -52,15 +52,15 @@ def _case(suite: ET.Element, line: Line, report: Report) -> None:
         failure = ET.SubElement(
             case,
             "failure",
-            {"type": "must_pass" if line.must_pass else "missed", "message": _clean(f"{where}: {said}")},
+            {"type": "must_pass" if line.must_pass else "missed", "message": clean(f"{where}: {said}")},
         )
-        failure.text = _clean("\n".join([f"question: {line.key}", *(f"instead: {one}" for one in line.instead)]))
+        failure.text = clean("\n".join([f"question: {line.key}", *(f"instead: {one}" for one in line.instead)]))
     elif line.status is Status.ERROR:
-        error = ET.SubElement(case, "error", {"type": "error", "message": _clean(said)})
-        error.text = _clean(f"question: {line.key}")
+        error = ET.SubElement(case, "error", {"type": "error", "message": clean(said)})
+        error.text = clean(f"question: {line.key}")
     elif line.status is Status.LEFT_OUT:
-        ET.SubElement(case, "skipped", {"message": _clean(said)})
+        ET.SubElement(case, "skipped", {"message": clean(said)})
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)

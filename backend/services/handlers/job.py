@@ -13,13 +13,18 @@ from backend.core.errors import TouchstoneError
 from backend.core.states import JobKind
 from backend.models import Job
 from backend.providers.base import ProviderError
-from backend.services import drafting, jobs, slices, surveys
+from backend.services import drafting, jobs, long_jobs, slices, surveys
 from backend.services.handlers import closing, delivering
 from backend.services.slices import Lease
 
 Handler = Callable[[Lease, Job], Mapping[str, Any] | None]
 
 HANDLERS: dict[JobKind, Handler] = {
+    JobKind.PREFLIGHT: long_jobs.run_preflight,
+    JobKind.COMPARISON: long_jobs.run_comparison,
+    JobKind.RESCORE: long_jobs.run_rescore,
+    JobKind.IMPORT: long_jobs.run_import,
+    JobKind.EXPORT: long_jobs.run_export,
     JobKind.GENERATE: drafting.run,
     JobKind.GATE: closing.run,
     JobKind.SURVEY: surveys.handle,

@@ -11,7 +11,7 @@ from backend.providers import rates
 from backend.providers.base import EmbedderInfo
 from backend.queries import corpora
 from backend.search import ann, providers
-from backend.services import closings, plans, pump, results, slices
+from backend.services import answers, closings, plans, pump, results, slices
 from backend.services.plans import Plan
 from backend.services.slices import Lease
 
@@ -53,6 +53,7 @@ def run(lease: Lease) -> None:
                 corpus_fingerprint=fingerprint, generations={str(key): value for key, value in generations.items()}
             )
         insert_roots(plan, results.missing_ordinals(plan.evaluation_id), epoch=lease.epoch)
+        answers.insert_owed(plan, epoch=lease.epoch)
     pump.ring_later()
 
 
