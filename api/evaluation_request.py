@@ -45,7 +45,7 @@ class ConfigurationSerializer(serializers.Serializer[Any]):
     exact = serializers.BooleanField(required=False)
     ef_search = serializers.IntegerField(required=False)
     fusion = FusionSerializer(required=False)
-    reranker = serializers.CharField(required=False, help_text="local, http:NAME, cohere:MODEL, llm:PROVIDER:MODEL")
+    reranker = serializers.CharField(required=False, help_text="local, http:NAME, cohere:MODEL, llm:PROVIDER:MODEL, llm-pointwise:…")
     rerank_depth = serializers.IntegerField(required=False)
     min_score = serializers.FloatField(required=False)
 
@@ -65,8 +65,13 @@ class EvaluationRequestSerializer(serializers.Serializer[Any]):
     k = serializers.JSONField(required=False, help_text="A number or a list of numbers, at most top_k.")
     level = serializers.ChoiceField(choices=LEVELS, required=False)
     primary_metric = serializers.CharField(required=False, help_text="Such as mrr@10 or ndcg@10.")
-    evaluate_answers = serializers.BooleanField(required=False)
-    llm = serializers.CharField(required=False)
+    evaluate_answers = serializers.BooleanField(
+        required=False, help_text="Answer each question from its first passages, and judge the answers."
+    )
+    llm = serializers.CharField(required=False, help_text="The answering model: openai:MODEL or NAME:MODEL.")
+    judge = serializers.CharField(required=False, help_text="The judging model; another one than llm is better.")
+    answer_passages = serializers.IntegerField(required=False, default=5, min_value=1, max_value=20)
+    judge_repeats = serializers.IntegerField(required=False, default=1, min_value=1, max_value=5)
     cache = serializers.BooleanField(required=False)
     label = serializers.CharField(required=False, allow_blank=True)  # type: ignore[assignment]  # as above
     metadata = serializers.DictField(required=False)

@@ -9,14 +9,15 @@ from django.conf import settings
 
 from backend.core import configs, metric_keys
 from backend.core.configs import RetrievalConfig, fingerprint
-from backend.core.errors import ErrorCode, TouchstoneError, ValidationError
+from backend.core.errors import TouchstoneError, ValidationError
 from backend.core.metric_keys import MetricKey
 from backend.core.types import Level
 from backend.models import QuestionSetVersion, Workspace
 from backend.providers.base import ProviderError
 from backend.search import providers
 from backend.search.types import IndexRef
-from backend.services import question_sets, scopes
+from backend.services import answer_requests, question_sets, scopes
+from backend.services.answer_requests import AnswerPlan
 from backend.services.scopes import ResolvedScope
 
 MAX_TOP_K = 1000
@@ -38,6 +39,9 @@ class Request:
     primary_metric: str = ""
     evaluate_answers: bool = False
     llm: str = ""
+    judge: str = ""
+    answer_passages: int = answer_requests.DEFAULT_PASSAGES
+    judge_repeats: int = 1
     cache: bool = True
     label: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -51,6 +55,7 @@ class Resolved:
     scoped: ResolvedScope
     version: QuestionSetVersion
     configs: tuple[RetrievalConfig, ...]
+    answers: AnswerPlan | None = None
 
     def config_fingerprint(self, config: RetrievalConfig) -> str:
         """Over the canonical configuration and the settings of the Indexes it reads (which ones is no part)."""
@@ -59,11 +64,14 @@ class Resolved:
 
 def resolve(workspace: Workspace, request: Request) -> Resolved:
     """Raises TouchstoneError for what cannot be run. Writes nothing, but a set file is read into its set."""
+    answers = None
     if request.evaluate_answers:
-        raise TouchstoneError(
-            ErrorCode.PROVIDER_NOT_CONFIGURED,
-            "Judging answers needs a chat model, and this release has none: leave evaluate_answers out.",
-            field="evaluate_answers",
+        answers = answer_requests.resolve(
+            workspace.id,
+            llm=request.llm,
+            judge=request.judge,
+            passages=request.answer_passages,
+            repeats=request.judge_repeats,
         )
     scoped = scopes.resolve(
         workspace,
@@ -84,7 +92,7 @@ def resolve(workspace: Workspace, request: Request) -> Resolved:
     )
     for config in retrievals:
         _check_reranker(config, workspace)
-    return Resolved(scoped=scoped, version=version, configs=tuple(retrievals))
+    return Resolved(scoped=scoped, version=version, configs=tuple(retrievals), answers=answers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

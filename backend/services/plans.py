@@ -11,6 +11,7 @@ from backend.core.types import Level, Question
 from backend.models import Evaluation, Run
 from backend.models import Question as QuestionRow
 from backend.search.types import IndexRef, SearchScope
+from backend.services.answer_requests import AnswerPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class Plan:
     primary_metric: str
     n_questions: int
     use_cache: bool
+    answers: AnswerPlan | None = None
 
     def index_ids(self) -> dict[UUID, list[UUID]]:
         """The Indexes that each run reads, by the run's id."""
@@ -100,6 +102,7 @@ def _load(evaluation_id: UUID, epoch: int) -> Plan:  # noqa: ARG001  the epoch i
         primary_metric=plan["primary_metric"],
         n_questions=evaluation.n_questions,
         use_cache=evaluation.use_cache,
+        answers=AnswerPlan.from_json(plan.get("answers")),
     )
 
 

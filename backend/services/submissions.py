@@ -13,7 +13,7 @@ from backend.core import configs, metric_keys
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.metric_keys import MetricKey
 from backend.core.types import Level
-from backend.services import evaluation_requests
+from backend.services import answer_requests, evaluation_requests
 from backend.services.evaluation_requests import Request
 
 FIELDS = tuple(field.name for field in fields(Request))
@@ -44,6 +44,13 @@ def parse(body: Mapping[str, Any]) -> Request:
             "{'documents': [id, …]}, narrowed by source and collection.",
             "scope",
         )
+    for name, most in (
+        ("answer_passages", answer_requests.MOST_PASSAGES),
+        ("judge_repeats", answer_requests.MOST_REPEATS),
+    ):
+        value = values.get(name, 1)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            tell(f"{name} is a whole number from 1 to {most}, not {value!r}.", name)
     metadata = values.get("metadata", {})
     if not isinstance(metadata, Mapping) or len(json.dumps(metadata)) > MAX_METADATA:
         tell(f"metadata is an object of at most {MAX_METADATA:,} characters of JSON.", "metadata")
@@ -63,7 +70,7 @@ def unknown_field(name: str, known: Sequence[str]) -> str:
 
 
 def _check_texts(values: Mapping[str, Any], tell: Any) -> None:
-    for name in ("question_set", "file", "reranker", "level", "primary_metric", "llm", "label"):
+    for name in ("question_set", "file", "reranker", "level", "primary_metric", "llm", "judge", "label"):
         if not isinstance(values.get(name, ""), str):
             tell(f"{name} is a text, not {values[name]!r}.", name)
     if isinstance(values.get("label"), str) and len(values["label"]) > MAX_LABEL:

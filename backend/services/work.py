@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -13,9 +14,21 @@ from backend.core.states import SliceKind
 from backend.models import Slice
 from backend.providers.base import ProviderError
 from backend.search.pacing import PacedError
-from backend.services import evaluations, giving_up, heartbeat, ingestion, jobs, provider_states, pump, slices, sweeper
-from backend.services.handlers import aggregate, embed, job, prepare, rerank, search
+from backend.services import (
+    evaluations,
+    giving_up,
+    heartbeat,
+    ingestion,
+    jobs,
+    provider_states,
+    pump,
+    slices,
+    sweeper,
+    tallies,
+)
+from backend.services.handlers import aggregate, answer, embed, job, prepare, rerank, search
 from backend.services.slices import Lease, LeaseLostError
+from backend.services.tallies import Event
 
 MOST_INTERNAL_FAILURES = 2
 _DATABASE_PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -26,6 +39,7 @@ HANDLERS: dict[SliceKind, Callable[[Lease], None]] = {
     SliceKind.EMBED: embed.run,
     SliceKind.SEARCH: search.run,
     SliceKind.RERANK: rerank.run,
+    SliceKind.ANSWER: answer.run,
     SliceKind.AGGREGATE: aggregate.run,
     SliceKind.INGEST: ingestion.run,
     SliceKind.JOB: job.run,
@@ -37,15 +51,20 @@ def run(slice_id: UUID, *, delivery: int) -> None:
     lease = slices.claim(slice_id, delivery=delivery)
     if lease is None:
         _log.debug("doorbell_dropped", slice=str(slice_id), delivery=delivery)
+        tallies.add(Event.DOORBELLS_DROPPED)
+        tallies.flush()
         return
-    with structlog.contextvars.bound_contextvars(owner=str(lease.owner), slice=str(slice_id), kind=lease.kind.value):
+    with structlog.contextvars.bound_contextvars(**_who(lease, delivery)):
+        started = time.monotonic()
         try:
             with heartbeat.holding(lease):
                 HANDLERS[lease.kind](lease)
         except LeaseLostError:
             _log.info("lease_lost")
+            tallies.add(Event.COMMITS_FENCED, label=lease.kind.value)
         except PacedError as error:
             # No call was made: no try is used, and nothing is said against the provider.
+            tallies.add(Event.SLICES_PACED, label=lease.kind.value)
             slices.release(lease, wait_seconds=error.wait_seconds or 0.0)
         except ProviderError as error:
             _provider_failed(lease, error)
@@ -56,7 +75,21 @@ def run(slice_id: UUID, *, delivery: int) -> None:
         except Exception:  # noqa: BLE001  the edge of the process: whatever it is, the slice must end
             _log.exception("slice_failed")
             _failed(lease)
+        _log.debug("slice_left", seconds=round(time.monotonic() - started, 3))
     after(lease)
+    tallies.flush()
+
+
+def _who(lease: Lease, delivery: int) -> dict[str, Any]:
+    """What every line says that is logged meanwhile: whose slice, which, and the questions in it by their number."""
+    owner = {"evaluation": lease.evaluation_id, "ingestion": lease.ingestion_id, "job": lease.job_id}
+    who: dict[str, Any] = {name: str(key) for name, key in owner.items() if key is not None}
+    who |= {"slice": str(lease.slice_id), "kind": lease.kind.value, "epoch": lease.epoch, "delivery": delivery}
+    if len(lease.items) == 1:
+        who["question"] = lease.items[0]
+    elif lease.items:
+        who["questions"] = f"{lease.items[0]}-{lease.items[-1]}"
+    return who
 
 
 def after(lease: Lease) -> None:

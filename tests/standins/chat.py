@@ -93,6 +93,8 @@ def _spoiled(good: str, manner: str, system: str) -> tuple[str | None, str, str 
             return "", "stop", None
         case "doubled":
             return f"{good}\n{good}", "stop", None
+        case "abstain" if "from the passages given" in system:
+            return json.dumps({"answer": ""}), "stop", None
         case "garbage":
             return "I would say it is rather good, all in all.", "stop", None
         case "wrong_language" if "test questions" in system:

@@ -3,13 +3,13 @@
 from uuid import UUID
 
 from backend.core.types import Outcome, Passage
-from backend.models import Purpose
+from backend.models import Purpose, Slice
 from backend.providers.base import ProviderError, ProviderFault
 from backend.search import providers, rerank
 from backend.search.ledger import PaidFor
 from backend.search.pacing import PacedError
 from backend.search.types import Entry
-from backend.services import giving_up, plans, pools, provider_states, rankings, results, slices
+from backend.services import answers, giving_up, owners, plans, pools, provider_states, pump, rankings, results, slices
 from backend.services.plans import PlannedRun
 from backend.services.results import ResultRow
 from backend.services.slices import Lease
@@ -84,8 +84,13 @@ def run(lease: Lease) -> None:
                 },
             )
         )
+    children = answers.children(plan, rows, epoch=lease.epoch)
     with slices.commit(lease, finish=True):
+        if children and owners.is_open(plan.evaluation_id, epoch=lease.epoch):
+            Slice.objects.bulk_create(children, ignore_conflicts=True)
         results.write(rows, epoch=lease.epoch)
+    if children:
+        pump.ring_later()
 
 
 class _StoppedError(Exception):

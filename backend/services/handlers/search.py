@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import structlog
+
 from backend import logs
 from backend.core.configs import RetrievalConfig, fingerprint
 from backend.core.errors import ErrorCode
@@ -15,7 +17,7 @@ from backend.models import Slice
 from backend.search import pipeline, providers
 from backend.search.snapshot import Snapshot, open_snapshot
 from backend.search.types import Entry, Failure, Ranked
-from backend.services import giving_up, labels, owners, plans, pools, pump, rankings, results, slices
+from backend.services import answers, giving_up, labels, owners, plans, pools, pump, rankings, results, slices
 from backend.services.handlers import embed
 from backend.services.plans import Plan, PlannedRun
 from backend.services.results import ResultRow
@@ -51,17 +53,18 @@ def run(lease: Lease) -> None:
                     break
                 lease.check()
                 waiting = [planned for planned in plan.runs if (planned.run_id, ordinal) not in settled]
-                _ask(
-                    lease,
-                    asked[ordinal],
-                    ordinal=ordinal,
-                    waiting=waiting,
-                    plan=plan,
-                    snapshot=snapshot,
-                    known=known,
-                    stopped=stopped,
-                    batch=batch,
-                )
+                with structlog.contextvars.bound_contextvars(question=ordinal):
+                    _ask(
+                        lease,
+                        asked[ordinal],
+                        ordinal=ordinal,
+                        waiting=waiting,
+                        plan=plan,
+                        snapshot=snapshot,
+                        known=known,
+                        stopped=stopped,
+                        batch=batch,
+                    )
                 batch.ordinals.append(ordinal)
         remaining = remaining[len(batch.ordinals) :]
         _commit(lease, plan=plan, batch=batch, remaining=remaining)
@@ -152,7 +155,7 @@ def _answers(
         )
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
         # A fault of ours in one question must not cost the others; a database that went away is not one of these.
-        _log.exception("search_failed", evaluation=str(plan.evaluation_id), question=ordinal)
+        _log.exception("search_failed")
         failure = Failure(code=ErrorCode.INTERNAL, reason=f"The search failed: {type(error).__name__}.")
         return {config.name: failure for config in configs}
 
@@ -253,10 +256,11 @@ def _add_child(
 
 
 def _commit(lease: Lease, *, plan: Plan, batch: _Batch, remaining: list[int]) -> None:
+    children = [*batch.children, *answers.children(plan, batch.rows, epoch=lease.epoch)]
     with slices.commit(lease, finish=not remaining):
-        if batch.children and owners.is_open(plan.evaluation_id, epoch=lease.epoch):
-            Slice.objects.bulk_create(batch.children, ignore_conflicts=True)
+        if children and owners.is_open(plan.evaluation_id, epoch=lease.epoch):
+            Slice.objects.bulk_create(children, ignore_conflicts=True)
         results.write(batch.rows, epoch=lease.epoch)
         slices.shrink(lease, remaining)
-    if batch.children:
+    if children:
         pump.ring_later()
