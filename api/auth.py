@@ -9,7 +9,7 @@ from django.utils import timezone
 from rest_framework import authentication, exceptions, permissions
 from rest_framework.request import Request
 
-from backend.models import SCOPES_OF, Membership, Role, Scope, Workspace
+from backend.models import SCOPES_OF, Membership, Role, Scope, Token, Workspace
 from backend.services import tokens
 
 if TYPE_CHECKING:
@@ -21,12 +21,15 @@ WORKSPACE_HEADER = "X-Workspace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """`id` names the token or the user: what an idempotency key belongs to."""
+    """`id` names the token or the user: what an idempotency key belongs to. `name` is for people; `token` is what
+    it came with, None for a login."""
 
     id: str
     workspace: Workspace
     scopes: frozenset[Scope]
     user: User | None = None
+    name: str = ""
+    token: Token | None = None
 
 
 def caller(request: Request) -> Caller:
@@ -53,7 +56,14 @@ class TokenAuthentication(authentication.BaseAuthentication):
         if token.user is not None:
             # A member whose role went down keeps no more through an old token.
             scopes &= _scopes_of(token.user, token.workspace)
-        who = Caller(id=f"token:{token.id}", workspace=token.workspace, scopes=scopes, user=token.user)
+        who = Caller(
+            id=f"token:{token.id}",
+            workspace=token.workspace,
+            scopes=scopes,
+            user=token.user,
+            name=token.name,
+            token=token,
+        )
         return token.user or AnonymousUser(), who
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002  the framework's signature
@@ -73,7 +83,13 @@ class SessionAuthentication(authentication.SessionAuthentication):
         member = next((one for one in memberships if wanted in {None, str(one.workspace_id)}), None)
         if member is None:
             raise exceptions.PermissionDenied("You are not a member of this workspace.")
-        who = Caller(id=f"user:{user.pk}", workspace=member.workspace, scopes=SCOPES_OF[Role(member.role)], user=user)
+        who = Caller(
+            id=f"user:{user.pk}",
+            workspace=member.workspace,
+            scopes=SCOPES_OF[Role(member.role)],
+            user=user,
+            name=user.get_username(),
+        )
         return user, who
 
 

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from django.utils import timezone
 from rest_framework.pagination import BasePagination
@@ -13,12 +14,12 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.views import APIView
 
-from api import auth
+from api import auth, request_id
 from api.errors import BodyTooLargeError
 from api.paging import CursorPagination
 from backend.core.errors import ErrorCode, Fault, TouchstoneError, ValidationError
 from backend.models import Scope, Workspace
-from backend.services import idempotency
+from backend.services import audit, idempotency
 from backend.services.idempotency import Answer
 from backend.services.submissions import unknown_field
 
@@ -38,6 +39,8 @@ class Endpoint(APIView):
     max_body_bytes: ClassVar[int] = MIB
     # What a body that is too large is told to be.
     too_large_code: ClassVar[ErrorCode] = ErrorCode.VALIDATION
+    # Whether what goes through is written into the audit log; None: all that needs more than to read.
+    is_audited: ClassVar[bool | None] = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -49,6 +52,29 @@ class Endpoint(APIView):
         length = str(request.META.get("CONTENT_LENGTH") or 0)
         if length.isdigit() and int(length) > self.max_body_bytes:
             raise BodyTooLargeError(self.too_large_code, limit=self.max_body_bytes)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if response.status_code < 400 and self._changes(request) and "Idempotency-Replayed" not in response.headers:
+            who = self.caller
+            audit.record(
+                who.workspace,
+                audit.Actor(id=who.id, name=who.name, user=who.user),
+                f"{request.method} {_route(request)}",
+                now=timezone.now(),
+                target=urlsplit(response.headers.get("Location", "")).path or request.path,
+                fields=_fields(request),
+                request_id=request_id.of(request._request),  # noqa: SLF001  the framework's own way to it
+            )
+        return response
+
+    def _changes(self, request: Request) -> bool:
+        method = request.method or ""
+        if method in {"GET", "HEAD"} or not isinstance(request.auth, auth.Caller):
+            return False
+        if self.is_audited is not None:
+            return self.is_audited
+        return method in self.required_scopes and self.required_scopes[method] is not Scope.READ
 
     @property
     def caller(self) -> auth.Caller:
@@ -84,6 +110,17 @@ class Endpoint(APIView):
             body_hash=idempotency.body_hash(body, self.request.META.get("QUERY_STRING", "")),
         )
         return respond(idempotency.once(request, answer, now=timezone.now()))
+
+
+def _route(request: Request) -> str:
+    match = request.resolver_match
+    return "" if match is None else str(match.route).removeprefix("api/v1/")
+
+
+def _fields(request: Request) -> list[str]:
+    """The names of what was sent: never a value, which may be a question or a secret."""
+    data = request.data
+    return [str(name) for name in data] if isinstance(data, Mapping) else []
 
 
 def respond(answer: Answer) -> Response:

@@ -22,6 +22,7 @@ _WHEN = {
     413: "Larger than this address takes.",
     415: "Another media type than this address takes.",
     422: "A field cannot be used; every fault is in `errors`.",
+    429: "More requests than this token or user may make: wait as `Retry-After` says.",
     503: "A provider or the database does not answer now.",
 }
 _CODES = {
@@ -33,6 +34,7 @@ _CODES = {
     413: ("EVAL_TOO_LARGE", "The request has more than 51 MiB: send less, or in parts."),
     415: ("VALIDATION", 'Unsupported media type "text/plain" in request.'),
     422: ("VALIDATION", "There is no field 'topk'. Did you mean top_k?"),
+    429: ("RATE_LIMITED", "Request was throttled. Expected available in 2 seconds."),
     503: ("PROVIDER_UNAVAILABLE", "The embedder does not answer."),
 }
 
@@ -62,7 +64,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 
 def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
-    """The error answers of an operation; 401 and 403 are every operation's."""
+    """The error answers of an operation; 401, 403 and 429 are every operation's."""
     return {
         (status, CONTENT_TYPE): OpenApiResponse(
             response=ProblemSerializer,
@@ -83,7 +85,7 @@ def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
                 )
             ],
         )
-        for status in sorted({401, 403, *statuses})
+        for status in sorted({401, 403, 429, *statuses})
     }
 
 

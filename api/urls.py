@@ -6,6 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from api import errors
 from api.alerts import AlertsView, AlertView, TargetSecretView, TargetsView, TargetTestView, TargetView
+from api.answers import RunAnswersView
 from api.audit import AuditView
 from api.baselines import BaselinesView, BaselineView
 from api.comparisons import ComparisonsView
@@ -97,6 +98,7 @@ api: list[URLPattern | URLResolver] = [
     # A question's key may hold anything, slashes too.
     path("runs/<str:run_id>/results/<path:question>/arithmetic", ArithmeticView.as_view()),
     path("runs/<str:run_id>/slices", RunSlicesView.as_view()),
+    path("runs/<str:run_id>/answers", RunAnswersView.as_view()),
     path("runs/<str:run_id>/diagnosis", RunDiagnosisView.as_view()),
     path("runs/<str:run_id>/advice", RunAdviceView.as_view()),
     path("runs/<str:run_id>/export", RunExportView.as_view()),

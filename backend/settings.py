@@ -254,6 +254,7 @@ SPECTACULAR_SETTINGS = {
         "QuestionSetFormat": "api.enums.SET_FORMATS",
         "RankingsFormat": "api.enums.RANKING_FORMATS",
         "DocumentState": "api.enums.DOCUMENT_STATES",
+        "AnswerOutcome": "api.enums.ANSWER_OUTCOMES",
         "DraftState": "api.enums.DRAFT_STATES",
         "QuestionKind": "api.enums.QUESTION_KINDS",
         "IngestionState": "api.enums.INGESTION_STATES",

@@ -9,11 +9,13 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django_htmx.http import HttpResponseClientRedirect
 
 from backend.core.errors import ErrorCode, NotFoundError
 from backend.models import SCOPES_OF, Membership, Role, Scope, Workspace
+from backend.services import audit
 from console import faults
 
 # The session's key of the workspace that was chosen last.
@@ -103,11 +105,27 @@ def _answer(
         message = "This text holds characters that no text can have."
         return faults.page(request, status=422, code=ErrorCode.VALIDATION, message=message)
     try:
-        return view(asked)
+        return _recorded(asked, view(asked), required[method])
     except NotFoundError as error:
         raise Http404(error.message) from error
     except faults.EXPECTED as error:
         return faults.page_of(request, error)
+
+
+def _recorded(request: PageRequest, response: HttpResponse, needed: Scope) -> HttpResponse:
+    """The log's line for a change that went through: what a form changes, it then redirects from."""
+    if request.method == "POST" and needed is not Scope.READ and response.status_code < 400:
+        match = request.resolver_match
+        audit.record(
+            request.workspace,
+            audit.Actor(id=f"user:{request.user.pk}", name=request.user.get_username(), user=request.user),
+            f"page {match.url_name if match else ''}",
+            now=timezone.now(),
+            target=request.path,
+            fields=[name for name in request.POST if name != "csrfmiddlewaretoken"],
+            request_id=request.META.get("touchstone.request_id", ""),
+        )
+    return response
 
 
 def _login(request: HttpRequest) -> HttpResponse:

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import auth
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -12,11 +13,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backend.core.errors import TouchstoneError
-from backend.models import Scope
+from backend.models import Membership, Scope
 from backend.queries import evaluations, knowledge, overview, questions
-from backend.services import samples, workspaces
+from backend.services import audit, login_limits, samples, workspaces
 from console import access
 from console.access import PageRequest, page
+from console.client_address import client_address
 
 N_EVALUATIONS, N_BASES, N_ALERTS = 6, 5, 5
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -54,12 +56,23 @@ def workspace(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def login(request: HttpRequest) -> HttpResponse:
-    """For those who have a password; the page says how to get a link."""
+    """For those who have a password; the page says how to get a link. A name that is not known takes as long as a
+    wrong password: Django hashes what was typed all the same."""
     form = AuthenticationForm(request, data=request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        auth.login(request, form.get_user())
-        return HttpResponseRedirect(_next(request))
-    return render(request, "login.html", {"form": form, "next": request.GET.get("next", "")}, status=_status(request))
+    context = {"form": form, "next": request.GET.get("next", "")}
+    if request.method == "POST":
+        name, address, now = request.POST.get("username", "")[:150], client_address(request), timezone.now()
+        try:
+            login_limits.count(name, address, now=now)
+        except TouchstoneError as error:
+            form = AuthenticationForm(request)
+            return render(request, "login.html", {**context, "form": form, "refused": error.message}, status=429)
+        if form.is_valid():
+            login_limits.succeeded(name, address)
+            auth.login(request, form.get_user())
+            _record(request, "login")
+            return HttpResponseRedirect(_next(request))
+    return render(request, "login.html", context, status=_status(request))
 
 
 @require_safe
@@ -74,6 +87,7 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
         context = {"form": AuthenticationForm(request), "refused": error.message}
         return render(request, "login.html", context, status=403)
     auth.login(request, user, backend=_BACKEND)
+    _record(request, "login by link")
     return redirect("home")
 
 
@@ -81,6 +95,21 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
 def logout(request: HttpRequest) -> HttpResponse:
     auth.logout(request)
     return redirect("login")
+
+
+def _record(request: HttpRequest, action: str) -> None:
+    """In the log of each workspace that this opens."""
+    user = request.user
+    if not isinstance(user, User):
+        return
+    for member in Membership.objects.filter(user=user).select_related("workspace"):
+        audit.record(
+            member.workspace,
+            audit.Actor(id=f"user:{user.pk}", name=user.get_username(), user=user),
+            action,
+            now=timezone.now(),
+            request_id=request.META.get("touchstone.request_id", ""),
+        )
 
 
 def _next(request: HttpRequest) -> str:

@@ -34,8 +34,8 @@ def languages() -> tuple[str, ...]:
 
 
 def complete(given: Mapping[str, Any], *, workspace_id: UUID, over: Mapping[str, Any] | None = None) -> Settings:
-    """All settings of a base of this workspace: those given, over those it has, over the defaults. A group given as null falls back to
-    its defaults. Raises ValidationError with every fault, each with its field."""
+    """All settings of a base of this workspace: those given, over those it has, over the defaults. A group given as
+    null falls back to its defaults. Raises ValidationError with every fault, each with its field."""
     faults: list[Fault] = []
 
     def tell(message: str, field: str) -> None:

@@ -1,20 +1,16 @@
 """A second workspace sees nothing of the first, at any address there is: those of later addresses too."""
 
-import re
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.urls import URLPattern
 from rest_framework.test import APIClient
 
-from api import urls
-from backend.models import Document, Ingestion, Run, Source
+from tests.api.addresses import body_for, filled, ids_of, parts, routes
 from tests.api.conftest import API, World, make_world
 
 pytestmark = pytest.mark.django_db
 METHODS = ("get", "post", "patch", "delete")
-_PART = re.compile(r"<(?:\w+:)?(\w+)>")
 
 
 @pytest.fixture
@@ -22,46 +18,8 @@ def theirs(world: World) -> World:
     return make_world("theirs")
 
 
-def ids_of(world: World) -> dict[str, str]:
-    """What stands for each part of an address, all of it this workspace's."""
-    evaluation = world.evaluate().json()
-    base = world.base.knowledge_base
-    index = base.live_index
-    assert index is not None
-    ingestion = Ingestion.objects.create(workspace=world.workspace, knowledge_base=base, index=index)
-    return {
-        "base_id": str(base.id),
-        "source_id": str(Source.objects.filter(knowledge_base=base)[0].id),
-        "document_id": str(Document.objects.filter(knowledge_base=base)[0].id),
-        "ingestion_id": str(ingestion.id),
-        "set_id": world.set_id,
-        "question_key": "q1",
-        "number": "1",
-        "evaluation_id": evaluation["id"],
-        "run_id": str(Run.objects.filter(workspace=world.workspace)[0].id),
-        "question": "q1",
-    }
-
-
 def with_ids() -> list[str]:
-    return [str(one.pattern) for one in urls.api if isinstance(one, URLPattern) and _PART.search(str(one.pattern))]
-
-
-def filled(route: str, ids: dict[str, str]) -> str:
-    unknown = set(_PART.findall(route)) - set(ids)
-    assert not unknown, f"say in ids_of what stands for {unknown} in {route}"
-    return f"{API}/" + _PART.sub(lambda match: ids[match[1]], route)
-
-
-def body_for(path: str, world: World) -> dict[str, Any]:
-    """One that the address would take from its own workspace, where that is easily said."""
-    if path.endswith("/preflight"):
-        return {"scope": world.scope}
-    if path.endswith(("/questions", "/versions")):
-        return {"questions": [{"question": "x", "expected": ["a.md"]}]}
-    if path.endswith("/sources"):
-        return {"name": "area"}
-    return {}
+    return [route for route in routes() if route.startswith("api/") and parts(route)]
 
 
 def test_every_address_with_an_id_is_not_found_for_a_stranger(world: World, theirs: World) -> None:
@@ -85,9 +43,9 @@ def test_what_lies_in_a_base_or_set_is_not_found_through_another(world: World, t
     ours = ids_of(world)
     own = ids_of(theirs)
     for route in with_ids():
-        parts = _PART.findall(route)
-        inner = parts[-1]
-        if len(parts) < 2 or inner in {"number", "question_key", "question"}:
+        named = parts(route)
+        inner = named[-1]
+        if len(named) < 2 or inner in {"number", "question_key", "question"}:
             continue
         path = filled(route, {**own, inner: ours[inner]})
         assert theirs.client.get(path).status_code in {404, 405}, path
