@@ -1,6 +1,7 @@
 """The words that fields choose from, each list once: the schema names them (SPECTACULAR_SETTINGS)."""
 
 from backend.core.alerts import AlertKind, AlertState, DeliveryState, TargetKind
+from backend.core.answers.kinds import AnswerOutcome
 from backend.core.diagnosis import Cause
 from backend.core.gates import Outcome as GateOutcome
 from backend.core.gates import RuleKind
@@ -32,6 +33,7 @@ DOCUMENT_STATES = [one.value for one in DocumentState]
 INGESTION_STATES = [one.value for one in IngestionState]
 JOB_STATES = [one.value for one in JobState]
 JOB_KINDS = [one.value for one in JobKind]
+ANSWER_OUTCOMES = [one.value for one in AnswerOutcome]
 DRAFT_STATES = [one.value for one in DraftState]
 QUESTION_KINDS = [one.value for one in QuestionKind]
 LEAKAGE_BANDS = [one.value for one in LeakageBand]

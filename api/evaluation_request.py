@@ -45,7 +45,7 @@ class ConfigurationSerializer(serializers.Serializer[Any]):
     exact = serializers.BooleanField(required=False)
     ef_search = serializers.IntegerField(required=False)
     fusion = FusionSerializer(required=False)
-    reranker = serializers.CharField(required=False, help_text="local, http:NAME, cohere:MODEL, llm:PROVIDER:MODEL, llm-pointwise:…")
+    reranker = serializers.CharField(required=False, help_text="local, http:NAME, cohere:MODEL, llm:PROVIDER:MODEL")
     rerank_depth = serializers.IntegerField(required=False)
     min_score = serializers.FloatField(required=False)
 

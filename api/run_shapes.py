@@ -46,7 +46,8 @@ class MetricSerializer(serializers.Serializer[Any]):
 class RunSerializer(serializers.Serializer[Any]):
     """One configuration's record. `metrics` is by metric key, such as `ndcg@10`; `headline` is the primary one.
     `partial`: the numbers are those of the questions done so far. `kind`: `searched` here, `rescored` from the run
-    `derived_from`, or `imported`; `origin` has the particulars."""
+    `derived_from`, or `imported`; `origin` has the particulars. `answers` has the figures of judged answers, apart from
+    retrieval's. `caution`: what belongs beside the numbers, such as that questions were generated."""
 
     id = serializers.UUIDField()
     evaluation_id = serializers.UUIDField()
@@ -75,6 +76,8 @@ class RunSerializer(serializers.Serializer[Any]):
     metrics = serializers.DictField(child=MetricSerializer())
     headline = MetricSerializer(allow_null=True)
     counts = serializers.DictField()
+    answers = serializers.DictField()
+    caution = serializers.CharField(allow_blank=True)
     timings = serializers.DictField()
     cost = serializers.DictField(child=serializers.FloatField())
     label = serializers.CharField(allow_blank=True)  # type: ignore[assignment]  # as above

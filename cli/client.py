@@ -20,6 +20,7 @@ __all__ = ["ApiError", "Client", "ClientError", "Fault", "UnreachableError", "Us
 Json = dict[str, Any]
 FINAL_EVALUATIONS = frozenset({"completed", "failed", "cancelled"})
 FINAL_INGESTIONS = frozenset({"completed", "failed", "cancelled"})
+_JOBS = "/api/v1/jobs/"
 _PAGE = 500
 # An evaluation goes on while the page is started again: waiting for it survives this long without an answer.
 _PATIENCE_SECONDS = 60.0
@@ -60,6 +61,8 @@ class Client:
             # A proxy of the environment cannot reach this machine's own services.
             trust_env=not settings.is_local(self.url),
         )
+        # Called with each job that a call waits for, at every look.
+        self.on_job: Callable[[Json], Any] = lambda _job: None
 
     def __enter__(self) -> Self:
         return self
@@ -193,7 +196,8 @@ class Client:
 
     def preflight(self, set_id: str, *, scope: Mapping[str, Any], version: int | None = None) -> Json:
         """What each label finds in a scope, before anything is searched; `findings` has those that find nothing."""
-        return self.post(f"question-sets/{set_id}/preflight", _given({"scope": dict(scope), "version": version}))
+        body = _given({"scope": dict(scope), "version": version})
+        return self._document(self.post(f"question-sets/{set_id}/preflight", body, once=True))
 
     def delete_question_set(self, set_id: str, *, force: bool = False) -> None:
         self.request("DELETE", f"question-sets/{set_id}", params={"force": "true"} if force else {})
@@ -262,7 +266,63 @@ class Client:
 
     def compare(self, baseline: str, candidates: Sequence[str], *, primary_metric: str | None = None) -> Json:
         body = {"baseline": baseline, "candidates": list(candidates), "primary_metric": primary_metric}
-        return self.post("comparisons", _given(body))
+        return self._document(self.post("comparisons", _given(body), once=True))
+
+    # ---- what runs by itself
+    def schedules(self) -> list[Json]:
+        return list(self.pages("schedules"))
+
+    def find_schedule(self, name_or_id: str) -> Json | None:
+        return _found(self.schedules(), name_or_id)
+
+    def create_schedule(self, name: str, *, cron: str, evaluation: Mapping[str, Any], **options: Any) -> Json:
+        """`evaluation` is the body of `POST evaluations`; `time_zone`, `grace_seconds`, `enabled` as in the API."""
+        body = {"name": name, "cron": cron, "evaluation": dict(evaluation), **_given(options)}
+        return self.post("schedules", body, once=True)
+
+    def change_schedule(self, schedule_id: str, **changes: Any) -> Json:
+        return _json(self.request("PATCH", f"schedules/{schedule_id}", json=changes))
+
+    def delete_schedule(self, schedule_id: str) -> None:
+        self.request("DELETE", f"schedules/{schedule_id}")
+
+    def run_schedule(self, schedule_id: str) -> Json:
+        """Outside its times; the answer names the evaluation."""
+        return self.post(f"schedules/{schedule_id}/run-now", once=True)
+
+    def history(self, schedule_id: str, *, limit: int | None = None) -> Iterator[Json]:
+        """What came of each slot, the latest first."""
+        return self.pages(f"schedules/{schedule_id}/history", limit=limit)
+
+    def baselines(self, *, retired: bool = False) -> list[Json]:
+        return list(self.pages("baselines", retired="true" if retired else None))
+
+    def approve(self, run_id: str, *, label: str = "") -> Json:
+        """Make a run the baseline of its set, scope and configuration name."""
+        return self.post("baselines", _given({"run": run_id, "label": label}), once=True)
+
+    def retire(self, baseline_id: str) -> None:
+        self.request("DELETE", f"baselines/{baseline_id}")
+
+    def gates(self) -> list[Json]:
+        return list(self.pages("gates"))
+
+    def find_gate(self, name_or_id: str) -> Json | None:
+        return _found(self.gates(), name_or_id)
+
+    def create_gate(self, name: str, rules: Sequence[Mapping[str, Any]], *, schedule: str | None = None) -> Json:
+        return self.post("gates", _given({"name": name, "rules": list(rules), "schedule": schedule}), once=True)
+
+    def check(self, **what: Any) -> Json:
+        """Check a `run` or an `evaluation` by a `gate` or by `rules`; `baseline` and `include` as in the API."""
+        return self.post("gates/check", _given(what))
+
+    def dry_run(self, gate_id: str, *, limit: int = 20) -> list[Json]:
+        """What a gate would have said of past evaluations, newest first."""
+        return list(self.post(f"gates/{gate_id}/dry-run", {"limit": limit})["checks"])
+
+    def alerts(self, *, state: str | None = None, limit: int | None = None) -> Iterator[Json]:
+        return self.pages("alerts", limit=limit, state=state)
 
     def diagnosis(self, run_id: str, *, k: int | None = None) -> Json:
         """Where its questions were lost, over the set and by tag."""
@@ -281,17 +341,105 @@ class Client:
 
     def rescore(self, run_id: str, **rules: Any) -> Json:
         """A new run over the stored rankings; `version`, `level`, `threshold`, `top_k`, `k`, … as in the API."""
-        return self.post(f"runs/{run_id}/rescore", _given(rules), once=True)
+        return self._run_made(self.post(f"runs/{run_id}/rescore", _given(rules), once=True))
 
     def import_run(self, path: Path, *, question_set: str, **options: Any) -> Json:
         """Rankings of a file scored against a set (id or id@version); the options as in the API."""
         data = _given({"question_set": question_set, **options})
         with path.open("rb") as stream:
-            return _json(self.request("POST", "runs/import", data=data, files=[("file", (path.name, stream))]))
+            made = self.request("POST", "runs/import", data=data, files=[("file", (path.name, stream))])
+        return self._run_made(_json(made))
 
     def export(self, run_id: str, *, format: str = "json", baseline: str | None = None) -> bytes:  # noqa: A002  the name in the API
         params = _given({"format": format, "baseline": baseline})
-        return self.request("GET", f"runs/{run_id}/export", params=params).content
+        response = self.request("GET", f"runs/{run_id}/export", params=params)
+        if _JOBS not in response.headers.get("Location", ""):
+            return response.content
+        return self.job_file(self.job_done(_json(response))["id"])
+
+    # ---- jobs: what takes longer than a request
+    def jobs(self, *, limit: int | None = 50, **filters: Any) -> Iterator[Json]:
+        """Newest first; `kind` and `state` narrow the list."""
+        return self.pages("jobs", limit=limit, **filters)
+
+    def job(self, job_id: str) -> Json:
+        return self.get(f"jobs/{job_id}")
+
+    def job_file(self, job_id: str) -> bytes:
+        """What a job made, where that is a file."""
+        return self.request("GET", f"jobs/{job_id}/file").content
+
+    def cancel_job(self, job_id: str) -> Json:
+        return self.post(f"jobs/{job_id}/cancel")
+
+    def job_done(self, job: Json) -> Json:
+        """The job once it is completed. Raises ApiError, as the address that began it would have, where it failed."""
+        pause, silent_since = 0.2, None
+        while not job["is_final"]:
+            self.on_job(job)
+            time.sleep(pause)
+            pause = min(pause * 1.2, 2.0)
+            try:
+                job, silent_since = self.job(job["id"]), None
+            except UnreachableError:
+                silent_since = silent_since or time.monotonic()
+                if time.monotonic() - silent_since > _PATIENCE_SECONDS:
+                    raise
+        self.on_job(job)
+        if job["state"] != "completed":
+            raise _failed_job(job)
+        return job
+
+    def _document(self, answered: Json) -> Json:
+        """The answer itself, or the document of the job that was answered."""
+        if not _is_job(answered):
+            return answered
+        found: Json = json.loads(self.job_file(self.job_done(answered)["id"]))
+        return found
+
+    def _run_made(self, answered: Json) -> Json:
+        return self.run(self.job_done(answered)["result"]["run"]) if _is_job(answered) else answered
+
+    def generate(self, knowledge_base: str, **options: Any) -> Json:
+        """Begin to make questions from a base's documents; answers at once (`POST question-sets/generate`)."""
+        wanted = {name: value for name, value in options.items() if value is not None and value != ""}
+        return self.post("question-sets/generate", {"knowledge_base": knowledge_base, **wanted}, once=True)
+
+    def generation(self, generation_id: str) -> Json:
+        return self.get(f"generations/{generation_id}")
+
+    def generation_done(self, generation_id: str, *, on_progress: Callable[[Json], Any] | None = None) -> Json:
+        """The generation once its job has ended, however it ended: what was made is there in any case."""
+        pause, silent_since = 0.2, None
+        while True:
+            try:
+                made, silent_since = self.generation(generation_id), None
+            except UnreachableError:
+                silent_since = silent_since or time.monotonic()
+                if time.monotonic() - silent_since > _PATIENCE_SECONDS:
+                    raise
+            else:
+                job = made["job"]
+                if job is None or job["state"] in FINAL_EVALUATIONS:
+                    return made
+                if on_progress is not None:
+                    on_progress(job)
+            time.sleep(pause)
+            pause = min(pause * 1.2, 2.0)
+
+    def drafts(self, generation_id: str, **filters: Any) -> Iterator[Json]:
+        return self.pages(f"generations/{generation_id}/drafts", **filters)
+
+    def review(self, draft_id: str, action: str, *, question: str | None = None, answer: str | None = None) -> Json:
+        """`accept`, `reject` or `reopen`; another wording goes with accept."""
+        return self.post(
+            f"drafts/{draft_id}/review", _given({"action": action, "question": question, "answer": answer})
+        )
+
+    def put_into_set(self, generation_id: str, *, name: str = "", question_set: str = "") -> Json:
+        """The accepted drafts, as a new set or as the next version of one."""
+        body = {"name": name} if name else {"question_set": question_set}
+        return self.post(f"generations/{generation_id}/question-set", body, once=True)
 
     def export_question_set(
         self,
@@ -330,6 +478,10 @@ def _given(values: Mapping[str, Any]) -> Json:
     return {name: value for name, value in values.items() if value is not None and value != ""}
 
 
+def _found(rows: Sequence[Json], name_or_id: str) -> Json | None:
+    return next((row for row in rows if name_or_id in {row["id"], row["name"]}), None)
+
+
 def _is_id(text: str) -> bool:
     try:
         return str(uuid.UUID(text)) == text.lower()
@@ -347,6 +499,25 @@ def _json(response: httpx.Response) -> Json:
     if not isinstance(found, dict):
         raise ClientError(f"{response.url} did not answer as Touchstone does.")
     return found
+
+
+def _is_job(answered: Json) -> bool:
+    """Jobs alone tell how much of what is done; what they are begun for does not."""
+    return {"kind", "is_final", "n_done", "n_total"} <= set(answered)
+
+
+def _failed_job(job: Json) -> ApiError:
+    faults = [
+        Fault(
+            code=str(fault.get("code", "")),
+            detail=str(fault.get("detail", "")),
+            line=fault.get("line"),
+            field=fault.get("field"),
+        )
+        for fault in job["errors"]
+    ]
+    detail = job["reason"] or f"The job {job['id']} was {job['state']}."
+    return ApiError(detail, status=422, code=job["code"] or "CONFLICT", faults=faults, n_faults=len(faults))
 
 
 def _problem(response: httpx.Response) -> ApiError:

@@ -44,6 +44,11 @@ def evaluate(
     level: Level = None,
     reranker: Reranker = None,
     primary_metric: Annotated[str | None, typer.Option(help="What carries the verdict, such as ndcg@10.")] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Answer each question from what is found, and judge the answers.")
+    ] = False,
+    llm: Annotated[str | None, typer.Option(help="The answering model, such as openai:gpt-4o-mini.")] = None,
+    judge: Annotated[str | None, typer.Option(help="The judging model; another one than llm is better.")] = None,
     label: Annotated[str | None, typer.Option(help="A note kept with the runs.")] = None,
     cache: Annotated[bool, typer.Option(help="Use embeddings and scores computed before.")] = True,
     as_json: AsJson = False,
@@ -99,6 +104,9 @@ def evaluate(
                 level=level,
                 reranker=reranker,
                 primary_metric=primary_metric or _unusual(wanted),
+                evaluate_answers=True if answers else None,
+                llm=llm,
+                judge=judge,
                 label=label,
                 cache=None if cache else False,
             )

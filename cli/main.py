@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli import documents, evaluating, output, rankings, reading, server, sets
+from cli import documents, evaluating, gating, generating, output, rankings, reading, scheduling, server, sets
 from cli.errors import ClientError
 from touchstone import rules
 
@@ -24,9 +24,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for part in (server, documents, evaluating, reading, rankings):
+for part in (server, documents, evaluating, reading, rankings, gating, scheduling, generating):
     app.registered_commands += part.app.registered_commands
 app.add_typer(sets.app, name="sets")
+app.add_typer(gating.baselines, name="baselines")
+app.add_typer(scheduling.schedule, name="schedule")
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001  typer calls it so

@@ -51,7 +51,8 @@ class Fingerprints:
 class RunRow:
     """`partial`: the numbers are of the questions done so far, or of a run that was cancelled. `metrics` is key ->
     {mean, low, high, n, n_total}; `headline` is that of the primary metric. `code` and `reason` say why a run has no
-    numbers. `kind`, `derived_from` and `origin`: how its rankings came to be (models/runs.py)."""
+    numbers. `answers` are the figures of judged answers, apart from all others; `caution` is a sentence that belongs
+    beside the numbers. `kind`, `derived_from` and `origin`: how its rankings came to be (models/runs.py)."""
 
     id: UUID
     evaluation_id: UUID
@@ -80,6 +81,8 @@ class RunRow:
     metrics: Mapping[str, Any]
     headline: Mapping[str, Any] | None
     counts: Mapping[str, Any]
+    answers: Mapping[str, Any]
+    caution: str
     timings: Mapping[str, Any]
     cost: Mapping[str, float]
     label: str
@@ -171,12 +174,26 @@ def row(
         metrics=shown,
         headline=shown.get(run.primary_metric),
         counts={name: n for name, n in run.counts.items() if name != SURVEY} if counts is None else counts,
+        answers=run.answers,
+        caution=caution(run.counts),
         timings=run.timings,
         cost=run.cost,
         label=run.label,
         pinned=run.pinned,
         created_at=run.created_at,
         finished_at=run.finished_at,
+    )
+
+
+def caution(counts: Mapping[str, Any]) -> str:
+    """What must be said beside a run's numbers: on generated questions they show which of two is better, not how good
+    either is for the questions that people ask."""
+    n = int(counts.get("n_generated") or 0)
+    if not n:
+        return ""
+    return (
+        f"{n:,} of {int(counts.get('n_total') or 0):,} questions were generated from the documents: compare runs by "
+        "these numbers, but do not take them for how well real questions are answered."
     )
 
 
