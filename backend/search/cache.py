@@ -2,10 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.utils import timezone
 
 from backend.models.knowledge import CachedEmbedding, CachedScore
@@ -13,6 +15,14 @@ from backend.models.knowledge import CachedEmbedding, CachedScore
 # `used_at` orders what goes first; a day's precision spares a write at almost every hit.
 FRESH = timedelta(days=1)
 _AT_ONCE = 1000
+# A pool of 50 is looked up and kept for every question: keys and values travel as arrays, not as 50 objects.
+_TABLES = {CachedEmbedding: "backend_cachedembedding", CachedScore: "backend_cachedscore"}
+_FIND = "SELECT id, key, {value}, used_at FROM {table} WHERE workspace_id = %s AND key = ANY(%s::bytea[])"
+_KEEP = """
+INSERT INTO {table} (workspace_id, key, {value}, used_at)
+SELECT %s, key, value, now() FROM unnest(%s::bytea[], %s::{type}[]) AS given (key, value)
+ON CONFLICT DO NOTHING
+"""
 
 
 def key(*parts: object) -> bytes:
@@ -23,53 +33,52 @@ def key(*parts: object) -> bytes:
 
 def vectors(workspace_id: UUID, keys: Collection[bytes]) -> dict[bytes, bytes]:
     """Those that are cached, as bytes of little-endian 32-bit floats."""
-    found: dict[bytes, bytes] = {}
-    stale: list[int] = []
-    limit = timezone.now() - FRESH
-    for some in _slices(keys):
-        rows = CachedEmbedding.objects.filter(workspace_id=workspace_id, key__in=some)
-        for pk, stored, vector, used_at in rows.values_list("id", "key", "vector", "used_at"):
-            found[bytes(stored)] = bytes(vector)
-            if used_at < limit:
-                stale.append(pk)
-    if stale:
-        CachedEmbedding.objects.filter(id__in=stale).update(used_at=timezone.now())
-    return found
+    return {each: bytes(vector) for each, vector in _find(CachedEmbedding, "vector", workspace_id, keys).items()}
 
 
 def keep_vectors(workspace_id: UUID, by_key: Mapping[bytes, bytes]) -> None:
-    # In the order of the keys: two workers that keep the same texts must not wait for each other in a circle.
-    CachedEmbedding.objects.bulk_create(
-        [CachedEmbedding(workspace_id=workspace_id, key=each, vector=by_key[each]) for each in sorted(by_key)],
-        ignore_conflicts=True,
-        batch_size=_AT_ONCE,
-    )
+    _keep(CachedEmbedding, "vector", "bytea", workspace_id, by_key)
 
 
 def scores(workspace_id: UUID, keys: Collection[bytes]) -> dict[bytes, float]:
-    found: dict[bytes, float] = {}
-    stale: list[int] = []
-    limit = timezone.now() - FRESH
-    for some in _slices(keys):
-        rows = CachedScore.objects.filter(workspace_id=workspace_id, key__in=some)
-        for pk, stored, score, used_at in rows.values_list("id", "key", "score", "used_at"):
-            found[bytes(stored)] = score
-            if used_at < limit:
-                stale.append(pk)
-    if stale:
-        CachedScore.objects.filter(id__in=stale).update(used_at=timezone.now())
-    return found
+    return {each: float(score) for each, score in _find(CachedScore, "score", workspace_id, keys).items()}
 
 
 def keep_scores(workspace_id: UUID, by_key: Mapping[bytes, float]) -> None:
-    CachedScore.objects.bulk_create(
-        [CachedScore(workspace_id=workspace_id, key=each, score=by_key[each]) for each in sorted(by_key)],
-        ignore_conflicts=True,
-        batch_size=_AT_ONCE,
-    )
+    _keep(CachedScore, "score", "float8", workspace_id, by_key)
 
 
-def _slices(keys: Collection[bytes]) -> Iterable[list[bytes]]:
+def _find(
+    model: type[CachedEmbedding | CachedScore], value: str, workspace_id: UUID, keys: Collection[bytes]
+) -> dict[bytes, Any]:
+    found: dict[bytes, Any] = {}
+    stale: list[int] = []
+    limit = timezone.now() - FRESH
+    statement = _FIND.format(table=_TABLES[model], value=value)
     distinct = list(dict.fromkeys(keys))
-    for start in range(0, len(distinct), _AT_ONCE):
-        yield distinct[start : start + _AT_ONCE]
+    with connection.cursor() as cursor:
+        for start in range(0, len(distinct), _AT_ONCE):
+            cursor.execute(statement, [workspace_id, distinct[start : start + _AT_ONCE]])
+            for pk, stored, kept, used_at in cursor.fetchall():
+                found[bytes(stored)] = kept
+                if used_at < limit:
+                    stale.append(pk)
+    if stale:
+        model.objects.filter(id__in=stale).update(used_at=timezone.now())
+    return found
+
+
+def _keep(
+    model: type[CachedEmbedding | CachedScore],
+    value: str,
+    sql_type: str,
+    workspace_id: UUID,
+    by_key: Mapping[bytes, Any],
+) -> None:
+    statement = _KEEP.format(table=_TABLES[model], value=value, type=sql_type)
+    # In the order of the keys: two workers that keep the same texts must not wait for each other in a circle.
+    keys = sorted(by_key)
+    with connection.cursor() as cursor:
+        for start in range(0, len(keys), _AT_ONCE):
+            some = keys[start : start + _AT_ONCE]
+            cursor.execute(statement, [workspace_id, some, [by_key[each] for each in some]])

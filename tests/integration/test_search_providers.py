@@ -78,7 +78,7 @@ def use_embedder(monkeypatch: pytest.MonkeyPatch, embedder: CountingEmbedder) ->
 
 
 def use_reranker(monkeypatch: pytest.MonkeyPatch, reranker: CountingReranker) -> CountingReranker:
-    monkeypatch.setattr(providers, "reranker", lambda *_: reranker)
+    monkeypatch.setattr(providers, "reranker", lambda *_, **__: reranker)
     return reranker
 
 
