@@ -3,14 +3,16 @@
 from typing import Any
 from uuid import UUID
 
+import redis
 from billiard.exceptions import WorkerLostError
 from celery import signals
 from django.conf import settings
 from django.core.checks import run_checks
-from django.core.checks.messages import ERROR
+from django.core.checks.messages import ERROR, WARNING, CheckMessage
 from django.db import DatabaseError, close_old_connections, connection
 
-from backend import dispatch, logs
+from backend import dispatch, effective, logs
+from backend.queries import broker
 from backend.search import pacing
 from backend.services import sweeper
 
@@ -43,13 +45,9 @@ def _after_failure(sender: Any = None, exception: Any = None, kwargs: Any = None
 
 
 def _ready(sender: Any = None, **_: Any) -> None:
-    faults = [message for message in run_checks() if message.level >= ERROR]
-    if faults:
-        for fault in faults:
-            _log.error("setting_refused", check=fault.id, message=str(fault.msg))
-        raise SystemExit(1)
     lane = ",".join(sorted(str(queue.name) for queue in sender.task_consumer.queues))
     slots = int(sender.controller.concurrency)
+    _check_settings(sender.app, n_slots=slots)
     if sender.controller.pool_cls.__module__.endswith("thread"):
         # Its slots are threads of this process; children of a prefork pool have one each.
         pacing.has_slots(slots)
@@ -58,6 +56,39 @@ def _ready(sender: Any = None, **_: Any) -> None:
     sender.timer.call_repeatedly(PULSE_SECONDS, _pulse, (name, lane, slots))
     _pulse(name, lane, slots)
     _log.info("worker_ready", worker=name, lane=lane, slots=slots, lease_seconds=settings.SLICE_LEASE_SECONDS)
+
+
+def _check_settings(app: Any, *, n_slots: int) -> None:
+    """Those in force, not those that were written: tell each that costs something, and end where work would be lost."""
+    try:
+        found = [*run_checks(), *_effective(app, n_slots=n_slots)]
+    finally:
+        # As in _after_failure: nothing that a child would inherit.
+        connection.close()
+    for message in found:
+        if message.level >= ERROR:
+            _log.error("setting_refused", check=message.id, message=str(message.msg))
+        elif message.level >= WARNING:
+            _log.warning("setting_doubtful", check=message.id, message=str(message.msg))
+    if any(message.level >= ERROR for message in found):
+        raise SystemExit(1)
+
+
+def _effective(app: Any, *, n_slots: int) -> list[CheckMessage]:
+    def info() -> Any:
+        client = broker.client()
+        try:
+            return client.info()
+        finally:
+            client.close()
+
+    return effective.all_of(
+        conf=app.conf,
+        connection=connection,
+        info=info,
+        n_slots=n_slots,
+        away=(DatabaseError, redis.RedisError, OSError),
+    )
 
 
 def _pulse(name: str, lane: str, slots: int) -> None:

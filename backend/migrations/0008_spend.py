@@ -17,6 +17,20 @@ class Migration(migrations.Migration):
             field=models.DateTimeField(null=True),
         ),
         migrations.CreateModel(
+            name="Tally",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=60)),
+                ("label", models.CharField(blank=True, max_length=60)),
+                ("n", models.BigIntegerField(default=0)),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("name", "label"), name="one_tally_per_name_and_label")
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="SpendEntry",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),

@@ -15,7 +15,9 @@ from django.db import connection
 from backend import logs
 from backend.providers.base import ProviderError, ProviderFault
 from backend.search.pacing import PacedError
+from backend.services import tallies
 from backend.services.slices import Lease
+from backend.services.tallies import Event
 
 MOST_TRIES = 4
 FAILURES_TO_STALL = 20
@@ -123,6 +125,7 @@ def failed(workspace_id: UUID, provider: str, error: ProviderError) -> None:
     """A call failed in a way that says something of the provider's health: count it, and hold what it asked for."""
     if error.fault is ProviderFault.SPEND:
         return  # it was not asked
+    tallies.add(Event.PROVIDER_FAILURES, label=error.code.value)
     hold = error.wait_seconds if error.fault is ProviderFault.RATE else None
     if error.fault is ProviderFault.RATE:
         hold = _RATE_WAIT_SECONDS if hold is None else hold

@@ -18,9 +18,9 @@ _SLOTS_SECONDS = 5
 
 # Free places of a lane go to the workspaces in turn, and within one to its owners in turn: the nth waiting slice of an
 # owner (or workspace) ranks behind those of every other that has fewer in flight. New questions (root slices) wait
-# while their evaluation has `window`, or their workspace its own number, of questions begun and not ended, so that neither
-# waiting pools nor messages grow with the size or number of runs. The first of an evaluation that has none begun goes
-# all the same: others of its workspace may wait for a provider that it does not need.
+# while their evaluation has `window`, or their workspace its own number, of questions begun and not ended, so that
+# neither waiting pools nor messages grow with the size or number of runs. The first of an evaluation that has none
+# begun goes all the same: others of its workspace may wait for a provider that it does not need.
 _TAKE = """
 WITH busy AS (
     SELECT COALESCE(evaluation_id, ingestion_id, job_id) AS owner, workspace_id, lane, count(*) AS n,

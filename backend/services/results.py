@@ -1,6 +1,7 @@
 """Result rows: inserted once, replaced only if not good and only by a higher epoch."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,8 @@ from uuid import UUID
 from django.db import connection
 
 from backend.core.types import Outcome
+from backend.services import tallies
+from backend.services.tallies import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,8 @@ def write(rows: Sequence[ResultRow], *, epoch: int) -> int:
                 "units": [_json(row.units) for row in rows],
             },
         )
+        for outcome, n in Counter(row.outcome for row in rows).items():
+            tallies.add(Event.RESULTS, n, label=outcome.value)
         return int(cursor.rowcount)
 
 

@@ -15,8 +15,9 @@ from backend.core.errors import ErrorCode
 from backend.core.states import Lane, SliceKind, SliceState
 from backend.core.types import Outcome
 from backend.models import Slice
-from backend.services import evaluations, giving_up, ingestion, jobs, pump, results, slices
+from backend.services import evaluations, giving_up, ingestion, jobs, pump, results, slices, tallies
 from backend.services.slices import Lease
+from backend.services.tallies import Event
 
 DEATHS_TO_SPLIT = 2
 MOST_DEATHS = 5
@@ -48,6 +49,7 @@ def sweep() -> Swept:
         n_expired, n_split, n_given_up = expire()
     n_given_up += end_overdue()
     n_advanced = advance()
+    tallies.flush(at_once=True)
     return Swept(
         n_rung_again=n_rung,
         n_expired=n_expired,
@@ -122,6 +124,7 @@ def ring_again() -> int:
         n = int(cursor.rowcount)
     if n:
         _log.warning("doorbells_lost", n=n)
+        tallies.add(Event.DOORBELLS_RUNG_AGAIN, n)
     return n
 
 
@@ -141,6 +144,7 @@ def expire() -> tuple[int, int, int]:
         n_given_up += verdict == "given_up"
     if lost:
         _log.warning("leases_expired", n=len(lost), n_split=n_split, n_given_up=n_given_up)
+        tallies.add(Event.LEASES_EXPIRED, len(lost))
     return len(lost), n_split, n_given_up
 
 
@@ -168,6 +172,7 @@ def _died(slice_id: UUID, token: UUID | None, *, child_died: bool) -> str:
         alone = _n_items(piece) <= 1
         if alone and (piece.deaths >= MOST_DEATHS or (child_died and piece.quarantined)):
             Slice.objects.filter(id=piece.id).update(deaths=piece.deaths)
+            tallies.add(Event.WORKERS_LOST, label=piece.kind)
             if piece.ingestion_id is not None:
                 _split(piece)
                 return "given_up"

@@ -19,6 +19,7 @@ from backend import embedded, env
 from backend.embedded.processes import read_procfile
 
 ROOT = Path(__file__).resolve().parents[2]
+FAULTY = "tests.e2e.faulty"
 WORKERS = ("worker-control", "worker-search", "worker-provider")
 # Times that let a test see recovery in seconds instead of minutes.
 QUICK = {
@@ -33,11 +34,18 @@ _BOOTSTRAP = (
 
 
 class Cluster:
-    """Started by `with`. `http` has the token; `sql` and `broker` reach behind it."""
+    """Started by `with`. `http` has the token; `sql` and `broker` reach behind it.
 
-    def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
+    `app` is the Celery module of workers and beat: FAULTY has trapdoors, opened by `open_door` and `tell`.
+    """
+
+    def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None, app: str = "workers.app") -> None:
         self.folder = folder
         self.settings = dict(settings or {})
+        self.app = app
+        self._n_doors = self._broker_pid = 0
+        self.faults = folder / "faults"
+        self.faults.mkdir(exist_ok=True)
         self._stack = contextlib.ExitStack()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -67,11 +75,12 @@ class Cluster:
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PORT": str(self.port),
             "TOUCHSTONE_HOST": "127.0.0.1",
+            "FAULTS_FOLDER": str(self.faults),
             **QUICK,
             **self.settings,
         }
         try:
-            self.python("-m", "django", "migrate", "--verbosity", "0")
+            self.prepare()
             self.token = self.python("-c", _BOOTSTRAP).strip().splitlines()[-1]
             for name in ("web", *WORKERS, "beat"):
                 self.start(name)
@@ -82,7 +91,7 @@ class Cluster:
                 event_hooks={"response": [_tell_errors]},
             )
             self._stack.callback(self.http.close)
-            self.wait(self._answers, "the web process to answer", seconds=60)
+            self.wait(self._answers, "the web process to answer", seconds=240)
         except BaseException:
             self._stack.close()
             raise
@@ -90,6 +99,10 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def prepare(self) -> None:
+        """Make the tables."""
+        self.python("-m", "django", "migrate", "--verbosity", "0")
 
     # ---- processes
     def python(self, *arguments: str) -> str:
@@ -100,14 +113,74 @@ class Cluster:
             raise AssertionError(f"{arguments} ended {done.returncode}:\n{done.stdout}\n{done.stderr}")
         return done.stdout
 
-    def start(self, name: str) -> None:
-        """Start one of the Procfile's processes, in a session of its own so that it can be killed with its children."""
-        line = read_procfile(ROOT / "Procfile")[name]
-        log = (self.folder / f"{name}.log").open("ab")
-        self._processes[name] = subprocess.Popen(
-            ["/bin/sh", "-c", line], env=self.environment, cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+    def start(self, name: str, *, alias: str = "", environment: Mapping[str, str] | None = None) -> None:
+        """Start one of the Procfile's processes, in a session of its own so that it can be killed with its children.
+
+        `alias`: a second one beside it, under this name.
+        """
+        line = read_procfile(ROOT / "Procfile")[name].replace("workers.app", self.app)
+        if alias:
+            line = line.replace("@%h", f"-{alias}@%h").replace("/beat-schedule", f"/{alias}-schedule")
+        log = (self.folder / f"{alias or name}.log").open("ab")
+        self._processes[alias or name] = subprocess.Popen(
+            ["/bin/sh", "-c", line],
+            env={**self.environment, **(environment or {})},
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
         log.close()
+
+    def restart(self, *names: str) -> None:
+        """Kill with all children, and start anew."""
+        self.kill(*names)
+        for name in names:
+            self.start(name)
+
+    def ended(self, name: str, *, seconds: float) -> int:
+        """The exit code of a process that is to end by itself; whatever of its session is left is then killed."""
+        process = self._processes.pop(name)
+        code = process.wait(timeout=seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        return code
+
+    def has(self, name: str) -> bool:
+        """It was started, and not killed since."""
+        return name in self._processes
+
+    def runs(self, name: str) -> bool:
+        return self._processes[name].poll() is None
+
+    def children(self, name: str) -> list[int]:
+        """The pool processes of a worker."""
+        told = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.pid(name))], capture_output=True, check=False)
+        return [int(word) for word in told.stdout.split()]
+
+    # ---- trapdoors of FAULTY
+    def open_door(self, name: str, *, n: int = 1) -> None:
+        """The next `n` that come by here fall through."""
+        for _ in range(n):
+            self._n_doors += 1
+            (self.faults / f"{name}.{self._n_doors}").touch()
+
+    def tell(self, **what: str) -> None:
+        """Words for as long as they stand: `poison`, `slow_question`; an empty one is taken back."""
+        for name, text in what.items():
+            file = self.faults / name.replace("_", "-")
+            if text:
+                file.write_text(text)
+            else:
+                file.unlink(missing_ok=True)
+
+    def close_doors(self) -> None:
+        for file in self.faults.iterdir():
+            file.unlink(missing_ok=True)
+
+    def noted(self, name: str) -> str:
+        file = self.faults / name
+        return file.read_text() if file.exists() else ""
 
     def kill(self, *names: str, number: signal.Signals = signal.SIGKILL) -> None:
         """Signal each process with all its children."""
@@ -148,9 +221,17 @@ class Cluster:
         with self.broker() as client:
             client.flushall()
 
+    @property
+    def broker_pid(self) -> int:
+        """As it was when it last answered: a frozen one does not."""
+        if not self._broker_pid:
+            with self.broker() as client:
+                self._broker_pid = int(client.info("server")["process_id"])
+        return self._broker_pid
+
     def kill_broker(self) -> None:
-        with self.broker() as client:
-            os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
+        os.kill(self.broker_pid, signal.SIGKILL)
+        self._broker_pid = 0
 
     def kill_database(self) -> None:
         """The postmaster; its children end by themselves."""
@@ -168,7 +249,7 @@ class Cluster:
     def post(self, path: str, body: Any = None, **options: Any) -> Any:
         return self.http.post(path, json=body, **options).raise_for_status().json()
 
-    def finished(self, evaluation_id: str, *, seconds: float = 120) -> Any:
+    def finished(self, evaluation_id: str, *, seconds: float = 240) -> Any:
         """Poll an evaluation to its end."""
         found: dict[str, Any] = {}
 
