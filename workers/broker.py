@@ -4,6 +4,9 @@ After a connection was lost, the client acknowledges and hands back messages on 
 means to open a new connection for that, and fails with an AttributeError, which nothing expects: it ends the worker,
 any that had a task in hand. Told as the connection error that it is, Celery passes over it and connects again. What was
 not acknowledged comes twice, and a doorbell may.
+
+Nor does a worker end for what somebody else put into its queue: what is no message is passed over. Celery refuses what
+it can read and does not trust, but what is not even JSON, or lacks its envelope, ended every worker that took it.
 """
 
 from typing import Any
@@ -11,9 +14,21 @@ from typing import Any
 from kombu.transport import redis
 from redis.exceptions import ConnectionError as BrokerAwayError
 
+from backend import logs
+
+_log = logs.get("broker")
+
 
 class Channel(redis.Channel):
-    """One that says that it is closed."""
+    """One that says that it is closed, and that outlives what is no message."""
+
+    def _brpop_read(self, **options: Any) -> Any:
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]  # the stubs leave it out
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            # It has left the queue already. Had it been a doorbell, it would be rung again.
+            _log.warning("message_refused", error=type(error).__name__)
+            return True
 
     def _connparams(self, asynchronous: bool = False) -> Any:  # noqa: FBT001  the client's signature
         if self.connection is None or self.connection.client is None:
