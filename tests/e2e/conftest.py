@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import Cluster
+from tests.e2e import faults, oracle
+from tests.e2e.cluster import FAULTY, Cluster
 from tests.e2e.shelf import Shelf, fill
 from tests.standins import Script, Standin
 
@@ -44,3 +45,44 @@ def cluster(standin: Standin) -> Iterator[Cluster]:
 def shelf(cluster: Cluster) -> Shelf:
     """A base of small documents and a set of 300 questions over them."""
     return fill(cluster, name="shelf", n_documents=120, n_questions=300)
+
+
+@pytest.fixture(scope="module")
+def fault_settings() -> dict[str, str]:
+    """What a module's faulty service has set besides; for modules to override."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def _faulty(standin: Standin, fault_settings: dict[str, str]) -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory(prefix="ts-e2e-", ignore_cleanup_errors=True) as folder:
+        settings = {**faults.SETTINGS, "TOUCHSTONE_RERANK_NEAR_URL": standin.url, **fault_settings}
+        Path(folder).chmod(0o755)
+        with Cluster(Path(folder), settings=settings, app=FAULTY) as running:
+            yield running
+
+
+@pytest.fixture
+def faulty(_faulty: Cluster, standin: Standin) -> Iterator[Cluster]:
+    """A service whose workers have trapdoors, all shut, and a stand-in that answers in 50 ms."""
+    standin.set_script(Script(latency_seconds=0.05))
+    _faulty.close_doors()
+    yield _faulty
+    _faulty.close_doors()
+
+
+@pytest.fixture(scope="module")
+def small(_faulty: Cluster) -> Shelf:
+    """96 questions over a base without an embedder: what dies here is no model."""
+    settings = {"embedding": {"embedder": "none"}}
+    return fill(_faulty, name="small", n_documents=40, n_questions=faults.N_QUESTIONS, settings=settings)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(_faulty: Cluster, small: Shelf, standin: Standin) -> str:
+    """An evaluation in faults.MODES that nothing happened to."""
+    standin.set_script(Script())
+    evaluation = oracle.submit(_faulty, small, **faults.MODES)
+    assert _faulty.finished(evaluation)["state"] == "completed"
+    oracle.check_whole(_faulty, evaluation, small, n_runs=2)
+    return evaluation

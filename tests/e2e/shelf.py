@@ -96,7 +96,7 @@ def fill(
         data={"path": [path for path, _ in files]},
     )
     assert answer.status_code == 202, answer.text
-    cluster.wait(lambda: cluster.get(f"knowledge-bases/{base}")["state"] == "ready", f"{name} to be ready", seconds=120)
+    cluster.wait(lambda: cluster.get(f"knowledge-bases/{base}")["state"] == "ready", f"{name} to be ready", seconds=300)
     questions = [question(number, n_documents=n_documents) for number in range(n_questions)]
     made = cluster.post("question-sets", {"name": name, "questions": questions})
     return Shelf(knowledge_base=base, question_set=made["id"], n_questions=n_questions)
