@@ -59,6 +59,8 @@ def run(lease: Lease) -> None:
 
 def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "") -> None:
     """The first slices of these questions. `pool` sets apart the questions that are asked again in one epoch."""
+    if not ordinals:
+        return
     embedders = plan.embedders()
     kind = SliceKind.EMBED if embedders else SliceKind.SEARCH
     infos = {
