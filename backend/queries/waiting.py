@@ -59,6 +59,9 @@ def of(evaluation: Evaluation) -> tuple[WaitingFor, ...]:
     needed = {str(reranker) for _, reranker in still_open if reranker}
     if any(kind == "embed" for kind, _ in still_open):
         needed |= set(_embedders(evaluation))
+    if any(kind == "answer" for kind, _ in still_open):
+        answers = evaluation.plan.get("answers") or {}
+        needed |= {str(answers.get("llm")), str(answers.get("judge"))}
     return tuple(_told(evaluation, *row) for row in unwell if row[0] in needed)
 
 

@@ -11,6 +11,7 @@ from backend.models import Purpose, Workspace
 from backend.search import ledger
 from backend.search.ledger import PaidFor
 from backend.services import estimates, plans
+from backend.services.answer_requests import AnswerPlan
 from backend.services.evaluation_requests import Request, Resolved
 from backend.services.plans import Plan
 
@@ -43,7 +44,7 @@ def refuse_beyond_limit(workspace: Workspace, request: Request, resolved: Resolv
 def refuse_when_spent(plan: Plan, workspace: Workspace) -> None:
     """For what was estimated once and is asked again: raises SPEND_LIMIT when the month is used up."""
     specs = {embedder.spec for embedder in plan.embedders().values()}
-    specs |= {planned.config.reranker for planned in plan.runs if planned.config.reranker}
+    specs |= {planned.config.reranker for planned in plan.runs if planned.config.reranker} | _models(plan.answers)
     if any(ledger.has_price(spec) for spec in specs):
         now = ledger.month(workspace.id)
         if now.is_over:
@@ -52,10 +53,19 @@ def refuse_when_spent(plan: Plan, workspace: Workspace) -> None:
 
 def _providers(resolved: Resolved) -> set[str]:
     rerankers = {config.reranker for config in resolved.configs if config.reranker}
-    return rerankers | {
-        plans.embedder_of(index).spec
-        for config in resolved.configs
-        if config.needs_vector
-        for index in resolved.scoped.scope.indexes_for(config.index)
-        if index.embedder
-    }
+    return (
+        rerankers
+        | _models(resolved.answers)
+        | {
+            plans.embedder_of(index).spec
+            for config in resolved.configs
+            if config.needs_vector
+            for index in resolved.scoped.scope.indexes_for(config.index)
+            if index.embedder
+        }
+    )
+
+
+def _models(answers: AnswerPlan | None) -> set[str]:
+    """Those that answer and judge. Their tokens are in no estimate: they are stopped, and not refused beforehand."""
+    return set() if answers is None else {answers.llm, answers.judge}
