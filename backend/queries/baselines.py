@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from backend.core.metrics import METRIC_DEFINITIONS_VERSION
-from backend.models import Baseline, QuestionSetVersion, Workspace
+from backend.models import Baseline, QuestionSetVersion, Run, Workspace
 from backend.queries.lookups import get
 
 
@@ -95,3 +95,9 @@ def _row(baseline: Baseline, latest_hash: str | None) -> BaselineRow:
         approved_at=baseline.approved_at,
         retired_at=baseline.retired_at,
     )
+
+
+def get_run(workspace: Workspace, key: object) -> Run:
+    """A run with what its approval looks at. Raises NotFoundError."""
+    rows = Run.objects.filter(workspace=workspace).select_related("evaluation__question_set_version")
+    return get(rows, key, what="run")

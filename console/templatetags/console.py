@@ -18,6 +18,8 @@ register = template.Library()
 
 _TONES: dict[str, str] = {
     **dict.fromkeys(("completed", "ready", "indexed", "scored", "ok", "passed", "resolved", "active"), "good"),
+    **dict.fromkeys(("delivered", "kept", "in_force", "started"), "good"),
+    **dict.fromkeys(("broken", "unchecked", "uncovered", "outdated"), "bad"),
     **dict.fromkeys(("failed", "error", "unavailable", "open", "missed"), "bad"),
     **dict.fromkeys(
         (
