@@ -92,7 +92,7 @@ def test_a_question_stands_by_itself(question: str, action: Action) -> None:
     ("question", "band"),
     [
         ("How many weeks off does a new mother or father get?", LeakageBand.LOW),
-        ("Which form do parents need for leave?", LeakageBand.MIDDLE),
+        ("Which form is handed in for parental leave?", LeakageBand.MIDDLE),
         ("Is it true that parental leave lasts sixteen weeks for every parent?", LeakageBand.HIGH),
     ],
 )

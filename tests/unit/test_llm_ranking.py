@@ -90,7 +90,7 @@ def test_an_unreadable_reply_is_asked_for_again_and_then_the_order_stays_and_is_
     assert got.scores == (None, None, None)
     assert (got.units["rerank_fallbacks"], got.units["chat_calls"]) == (1.0, 2.0)
     assert rerank.order(got.scores) == [0, 1, 2]
-    mended = LlmReranker(FakeChat("no idea", None)).rerank("b", pool("a", "b", "c"), timeout=5)
+    mended = LlmReranker(FakeChat("no idea")).rerank("b", pool("a", "b", "c"), timeout=5)
     assert "rerank_fallbacks" not in mended.units
 
 
@@ -153,9 +153,8 @@ def test_the_mark_is_in_none_of_the_texts_and_the_same_for_the_same_texts() -> N
     mark = mark_for(texts)
     assert mark == mark_for(texts)
     assert mark_for([*texts, mark]) not in {mark}
-    assert (
-        block("passage", "x", mark=mark, number=2) == f'<passage number="2" mark="{mark}">\nx\n</passage mark="{mark}">'
-    )
+    told = f'<passage number="2" mark="{mark}">\nx\n</passage mark="{mark}">'
+    assert block("passage", "x", mark=mark, number=2) == told
 
 
 @pytest.mark.parametrize(
