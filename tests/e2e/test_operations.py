@@ -15,6 +15,9 @@ from tests.e2e.oracle import check_whole, n_results, ranks, submit
 from tests.e2e.shelf import Shelf, fill
 from tests.standins import Script, Standin
 
+# Two services are started here, and a busy machine takes its time over each.
+pytestmark = pytest.mark.timeout(900)
+
 MODES = {"modes": ["keyword", "keyword_rerank"], "reranker": "http:near", "cache": False}
 
 
