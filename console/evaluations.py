@@ -18,6 +18,7 @@ from backend.queries import evaluations as queries
 from backend.queries.evaluations import EvaluationDetail, EvaluationRow
 from backend.queries.lookups import as_uuid
 from backend.queries.runs import RunRow
+from backend.queries.waiting import WaitingFor
 from backend.services import evaluations as services
 from console import paging
 from console.access import PageRequest, page
@@ -51,6 +52,7 @@ class Progress:
     eta_seconds: float | None
     elapsed_seconds: float
     poll_seconds: int
+    waiting_for: Sequence[WaitingFor]
 
 
 @page()
@@ -165,6 +167,7 @@ def _progress(told: EvaluationDetail) -> Progress:
         eta_seconds=told.eta_seconds,
         elapsed_seconds=told.evaluation.elapsed_seconds,
         poll_seconds=2 if counted.n_results_total <= _LARGE else 5,
+        waiting_for=told.waiting_for,
     )
 
 
