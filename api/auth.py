@@ -10,6 +10,7 @@ from rest_framework import authentication, exceptions, permissions
 from rest_framework.request import Request
 
 from backend.models import SCOPES_OF, Membership, Role, Scope, Token, Workspace
+from backend.queries import memberships
 from backend.services import tokens
 
 if TYPE_CHECKING:
@@ -71,18 +72,21 @@ class TokenAuthentication(authentication.BaseAuthentication):
 
 
 class SessionAuthentication(authentication.SessionAuthentication):
-    """The console's login, with its CSRF check. The workspace is that of `X-Workspace`, else the user's first."""
+    """The console's login, with its CSRF check. The workspace is that of `X-Workspace`, else the one that
+    the console's session looks at."""
 
     def authenticate(self, request: Request) -> tuple[User, Caller] | None:
         found = super().authenticate(request)
         if found is None:
             return None
         user = found[0]
-        memberships = Membership.objects.filter(user=user).select_related("workspace").order_by("created_at", "id")
+        there = memberships.of(user)
         wanted = request.headers.get(WORKSPACE_HEADER)
-        member = next((one for one in memberships if wanted in {None, str(one.workspace_id)}), None)
-        if member is None:
+        if wanted is not None:
+            there = [one for one in there if str(one.workspace_id) == wanted]
+        if not there:
             raise exceptions.PermissionDenied("You are not a member of this workspace.")
+        member = memberships.current(there, request.session.get(memberships.CHOSEN))
         who = Caller(
             id=f"user:{user.pk}",
             workspace=member.workspace,

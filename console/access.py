@@ -15,11 +15,10 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from backend.core.errors import ErrorCode, NotFoundError
 from backend.models import SCOPES_OF, Membership, Role, Scope, Workspace
+from backend.queries import memberships
 from backend.services import audit
 from console import faults
 
-# The session's key of the workspace that was chosen last.
-CHOSEN = "workspace"
 # PostgreSQL keeps neither, and no text of a person's holds them.
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 _P = ParamSpec("_P")
@@ -74,7 +73,7 @@ def choose(request: PageRequest, workspace_id: str) -> None:
     found = next((one for one in request.memberships if str(one.workspace_id) == workspace_id), None)
     if found is None:
         raise NotFoundError("workspace", workspace_id[:60])
-    request.session[CHOSEN] = str(found.workspace_id)
+    request.session[memberships.CHOSEN] = str(found.workspace_id)
 
 
 def _answer(
@@ -88,15 +87,12 @@ def _answer(
         return HttpResponseNotAllowed([*required, *(["HEAD"] if "GET" in required else [])])
     if not isinstance(request.user, User):
         return _login(request)
-    memberships = list(
-        Membership.objects.filter(user=request.user).select_related("workspace").order_by("created_at", "id")
-    )
-    if not memberships:
+    there = memberships.of(request.user)
+    if not there:
         return render(request, "no_workspace.html", status=200 if request.path == "/" else 404)
-    chosen = request.session.get(CHOSEN)
-    member = next((one for one in memberships if str(one.workspace_id) == chosen), memberships[0])
+    member = memberships.current(there, request.session.get(memberships.CHOSEN))
     asked = cast("PageRequest", request)
-    asked.workspace, asked.membership, asked.memberships = member.workspace, member, memberships
+    asked.workspace, asked.membership, asked.memberships = member.workspace, member, there
     asked.scopes = SCOPES_OF[Role(member.role)]
     if required[method] not in asked.scopes:
         message = f"This needs the scope {required[method].value}, which a {member.role} of this workspace has not."

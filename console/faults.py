@@ -1,7 +1,7 @@
 """What went wrong, as a page shows it: above the form and at its fields, or as a page of its own."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -39,9 +39,11 @@ class Shown:
         return self.n_rows - len(self.rows)
 
 
-def shown(error: TouchstoneError | ProviderError) -> Shown:
-    """Of an error that a form's submission raised."""
-    found: tuple[Fault, ...] = getattr(error, "faults", ())
+def shown(error: TouchstoneError | ProviderError, *, inside: str = "") -> Shown:
+    """Of an error that a form's submission raised. `inside`: what the form stands for in the service's eyes, such as
+    `questions[0].`, which is taken off the fields' names and their sentences."""
+    found: tuple[Fault, ...] = tuple(_within(fault, inside) for fault in getattr(error, "faults", ()))
+    message = found[0].message if inside and len(found) == 1 else error.message
     by_field: dict[str, str] = {}
     for fault in found:
         if fault.field and fault.field not in by_field:
@@ -49,9 +51,16 @@ def shown(error: TouchstoneError | ProviderError) -> Shown:
     field = getattr(error, "field", None)
     if field and not by_field:
         by_field[field] = error.message
-    return Shown(
-        code=error.code.value, message=error.message, rows=found[:MOST_SHOWN], n_rows=len(found), by_field=by_field
-    )
+    return Shown(code=error.code.value, message=message, rows=found[:MOST_SHOWN], n_rows=len(found), by_field=by_field)
+
+
+def _within(fault: Fault, inside: str) -> Fault:
+    if not inside or not fault.field:
+        return fault
+    told = fault.message.removeprefix(f"{fault.field}: ")
+    # A form has one field for a list: a fault of an entry is told there.
+    name = fault.field.removeprefix(inside).partition("[")[0]
+    return replace(fault, field=name, message=told[:1].upper() + told[1:])
 
 
 def status_of(error: TouchstoneError | ProviderError) -> int:

@@ -8,6 +8,7 @@ from backend.core.errors import ErrorCode, Fault, QuestionSetError
 
 _TEXTS = ("id", "question", "expect", "tags", "note", "reference_answer", "source", "collection")
 _FLAGS = ("must_pass", "unanswerable")
+_ALTERNATIVE = ("path", "source", "document", "content_contains", "passage", "text")
 
 
 def empty(*, question: str = "", expected: list[str] | None = None, **more: str) -> dict[str, Any]:
@@ -82,13 +83,24 @@ def _alternative(one: Mapping[str, Any]) -> str:
 
 
 def _line(entry: Mapping[str, Any]) -> str:
-    alternatives = entry.get("any_of", [])
-    if entry.get("grade", 1.0) == 1 and len(alternatives) == 1:
+    """The shortest form that is read back as the same."""
+    alternatives = [_plain(one) for one in entry.get("any_of", ())]
+    grade = entry.get("grade", 1.0)
+    if grade == 1 and len(alternatives) == 1:
         (one,) = alternatives
-        # A path with a colon could be read as `source:path`; one that begins like JSON as such.
-        if set(one) == {"path"} and ":" not in one["path"] and one["path"].strip()[:1] not in {"{", ""}:
+        if set(one) == {"path"} and one["path"].strip()[:1] not in {"{", ""}:
             return str(one["path"])
-    return json.dumps(entry, ensure_ascii=False)
+        return json.dumps(one, ensure_ascii=False)
+    graded = {} if grade == 1 else {"grade": grade}
+    return json.dumps({"any_of": alternatives, **graded}, ensure_ascii=False)
+
+
+def _plain(one: Mapping[str, Any]) -> dict[str, Any]:
+    """An alternative in the order people write it; a path with a colon says that it has no source before it."""
+    ordered = {name: one[name] for name in _ALTERNATIVE if one.get(name) is not None}
+    if ":" in ordered.get("path", "") and "source" not in ordered:
+        ordered["source"] = None
+    return ordered
 
 
 def _entry(number: int, line: str) -> Any:

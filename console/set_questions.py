@@ -1,5 +1,6 @@
 """Single questions of a set: added, also from a search, changed, taken out. Each makes a new version."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -16,6 +17,8 @@ from console import faults, question_form
 from console.access import PageRequest, page
 
 _MOST_EXPECTED = 50
+# What the service calls the only question that it is given.
+_ITEM = "questions[0]."
 
 
 @page(Scope.WRITE)
@@ -88,7 +91,9 @@ def delete(request: PageRequest, set_id: str, question_key: str) -> HttpResponse
 def _shown(
     request: PageRequest, found: QuestionSet, form: dict[str, Any], *, key: str = "", error: Any = None
 ) -> HttpResponse:
-    fault = faults.shown(error) if error is not None else None
+    fault = faults.shown(error, inside=_ITEM) if error is not None else None
+    if fault is not None and "expected" in fault.by_field:  # the service's name for what is not there
+        fault = replace(fault, by_field={"expect": fault.by_field["expected"], **fault.by_field})
     return render(
         request,
         "sets/question.html",

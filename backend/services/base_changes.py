@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
+
+from backend.core import configs
 from backend.core.states import IndexState
 from backend.models import Index, KnowledgeBase
 from backend.services import base_settings
@@ -36,16 +39,22 @@ def preview(base: KnowledgeBase, given: Mapping[str, Any]) -> Preview:
     """Raises ValidationError with every fault of the settings."""
     wanted = base_settings.complete(given, workspace_id=base.workspace_id, over=base.settings)
     live = Index.objects.filter(id=base.live_index_id).first() if base.live_index_id else None
-    newest = Index.objects.filter(knowledge_base=base).exclude(state=IndexState.RETIRED).order_by("-id").first()
-    compared = newest.settings if newest is not None else base_settings.of_index(base.settings)
-    rebuilds = newest is not None and base_settings.of_index(wanted) != newest.settings
+    n_documents = base.documents.count()
+    # As services/ingestion.py decides it.
+    fitting = Index.objects.filter(
+        Q(id=base.live_index_id) | Q(state=IndexState.BUILDING),
+        knowledge_base=base,
+        fingerprint=configs.fingerprint(base_settings.of_index(wanted)),
+    )
+    rebuilds = (live is not None or n_documents > 0) and not fitting.exists()
+    compared = live.settings if live is not None else base_settings.of_index(base.settings)
     return Preview(
         settings=wanted,
         changes=tuple(_changes(base.settings, wanted)),
         rebuilds=rebuilds,
         is_embedded_anew=rebuilds and wanted["embedding"] != compared.get("embedding"),
         embedder=base_settings.embedder_of(wanted),
-        n_documents=base.documents.count(),
+        n_documents=n_documents,
         n_chunks=live.n_chunks if live is not None else 0,
     )
 

@@ -1,0 +1,124 @@
+"""Documents, question sets, search and history, with the handbook that the tests before loaded and evaluated."""
+
+import pytest
+from playwright.sync_api import FilePayload, Page, expect
+
+from tests.browser.conftest import Windows
+from tests.browser.pages import check
+
+_BROKEN = (
+    b'{"question": "How long is parental leave?", "expected": ["policies/parental-leave.md"]}\n'
+    b'{"question": "", "expected": ["a.md"]}\n'
+    b"{oops\n"
+)
+_PATIENCE = 60_000
+# What a person drags in from a folder of theirs: the browser makes no such drag itself.
+_DROP = """
+(form) => {
+  const dragged = new DataTransfer();
+  dragged.items.add(new File(["# Canteen\\n\\nThe canteen opens at noon."], "canteen.md"));
+  dragged.items.add(new File(["# Parking\\n\\nThe gate closes at ten."], "parking.md"));
+  form.dispatchEvent(new DragEvent("drop", { dataTransfer: dragged, bubbles: true, cancelable: true }));
+}
+"""
+
+
+@pytest.fixture
+def shelf(page: Page) -> Page:
+    """A window at the handbook."""
+    page.goto("/bases")
+    if not page.get_by_role("link", name="handbook", exact=True).count():
+        page.get_by_role("button", name="Load the sample handbook").click()
+    else:
+        page.get_by_role("link", name="handbook", exact=True).click()
+    expect(page.locator("#rounds .notice")).to_have_count(0, timeout=2 * _PATIENCE)
+    return page
+
+
+def test_the_pages_of_a_base(shelf: Page) -> None:
+    address = shelf.url
+    check(shelf, "base")
+    shelf.get_by_role("link", name="Sources", exact=True).click()
+    check(shelf, "base-sources")
+    shelf.get_by_role("link", name="Indexes", exact=True).click()
+    check(shelf, "base-indexes")
+    shelf.get_by_role("link", name="Settings", exact=True).click()
+    shelf.get_by_label("Characters").fill("600")
+    shelf.get_by_role("button", name="Save").click()
+    expect(shelf.get_by_text("This builds a new Index")).to_be_visible()
+    check(shelf, "base-settings")
+    shelf.get_by_role("link", name="Leave it as it is").click()
+    expect(shelf.get_by_label("Characters")).to_have_value("1200")
+    shelf.goto(f"{address}/delete")
+    check(shelf, "confirm")
+    shelf.goto("/bases")
+    check(shelf, "bases")
+
+
+def test_files_are_dropped_and_seen_to_be_indexed(page: Page) -> None:
+    page.goto("/bases/new")
+    page.get_by_label("Name").fill("canteen")
+    page.get_by_role("button", name="Make it").click()
+    page.locator("form[data-drop]").evaluate(_DROP)
+    expect(page.get_by_text("2 documents taken in")).to_be_visible()
+    expect(page.locator("td .chip.good")).to_have_count(2, timeout=_PATIENCE)
+
+
+def test_a_broken_set_is_refused_with_each_fault_at_its_line(page: Page) -> None:
+    page.goto("/sets/new")
+    page.get_by_label("Name").fill("broken")
+    page.get_by_label("File").set_input_files(
+        files=[FilePayload(name="broken.jsonl", mimeType="application/json", buffer=_BROKEN)]
+    )
+    page.get_by_role("button", name="Make the set").click()
+    expect(page.get_by_role("alert")).to_contain_text("2 things are wrong")
+    expect(page.locator(".source-lines li")).to_have_count(2)
+    expect(page.get_by_label("Name")).to_have_value("broken")
+    check(page, "set-refused")
+
+
+def test_a_search_becomes_a_question(shelf: Page) -> None:
+    shelf.goto("/sets/new")
+    shelf.get_by_label("Name").fill("asked here")
+    shelf.get_by_label("Or write the questions down").fill(
+        '{"question": "How long is parental leave?", "expected": ["policies/parental-leave.md"], "tags": ["leave"]}'
+    )
+    shelf.get_by_role("button", name="Make the set").click()
+    shelf.goto("/search")
+    shelf.get_by_label("In", exact=True).select_option("handbook")
+    shelf.get_by_label("Question", exact=True).fill("Who approves a trip abroad?")
+    shelf.get_by_role("button", name="Search", exact=True).click()
+    expect(shelf.locator("table.ranks tbody tr").first).to_contain_text("finance/travel-expenses.pdf")
+    check(shelf, "search")
+    shelf.get_by_role("checkbox", name="finance/travel-expenses.pdf answers it").first.check()
+    shelf.get_by_label("Save this search").select_option("asked here")
+    shelf.get_by_role("button", name="Go on").click()
+    expect(shelf.get_by_label("What must be found")).to_have_value("finance/travel-expenses.pdf")
+    check(shelf, "question-form")
+    shelf.get_by_role("button", name="Add it", exact=True).click()
+    expect(shelf.get_by_text("Version 2 has 2 questions.")).to_be_visible()
+    shelf.get_by_role("link", name="Versions").click()
+    shelf.get_by_role("button", name="Show what differs").click()
+    expect(shelf.get_by_text("1 added, 0 taken out")).to_be_visible()
+    check(shelf, "set-versions")
+    shelf.get_by_role("link", name="Check labels").click()
+    shelf.get_by_label("Against the knowledge base").select_option("handbook")
+    shelf.get_by_role("button", name="Check", exact=True).click()
+    expect(shelf.get_by_text("2 of 2")).to_be_visible()
+    check(shelf, "set-check")
+
+
+def test_what_was_measured_is_on_the_overview_and_in_the_history(windows: Windows) -> None:
+    page = windows.open()
+    page.goto("/")
+    check(page, "overview")
+    page.goto("/sets")
+    check(page, "sets")
+    page.get_by_role("link", name="handbook:.touchstone/handbook.jsonl").click()
+    check(page, "set")
+    page.goto("/history")
+    page.get_by_label("Question set").select_option("handbook:.touchstone/handbook.jsonl")
+    page.get_by_label("Knowledge base").select_option("handbook")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("tbody tr").first).to_be_visible()
+    check(page, "history")
