@@ -7,8 +7,10 @@ READY := .venv/.ready
 # Certificates that the machine trusts, a company proxy's too.
 export UV_SYSTEM_CERTS := 1
 PYTEST := $(BIN)/pytest
+# Test files run beside each other, each runner with a PostgreSQL and a broker of its own: many of them mostly wait.
+JOBS ?= 3
 
-.PHONY: help setup demo up test test-browser test-unit lint types contracts check lock measure measure-anthropic chaos clean
+.PHONY: help setup demo up test test-browser test-unit lint types contracts check lock measure measure-anthropic chaos soak audit test-api-fuzz clean
 
 help:  ## This list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -31,14 +33,17 @@ up: $(READY)  ## Run the service on this machine until Ctrl-C
 	@$(BIN)/touchstone up
 
 test: $(READY)  ## All tests but the long fault suite (what CI runs)
-	@$(PYTEST) tests
+	@$(PYTEST) tests -n $(JOBS) --dist loadfile
 	@command -v chromium >/dev/null && echo "Browser tests are not among them: make test-browser." || echo "Browser tests were not run: there is no chromium here."
 
 test-browser: $(READY)  ## The console walked through with chromium (skipped where there is none)
 	@$(PYTEST) tests/browser -m browser
 
 chaos: $(READY)  ## The long fault suite: what takes minutes to show
-	@$(PYTEST) tests -m chaos
+	@$(PYTEST) tests -m chaos -s
+
+soak: $(READY)  ## 20,000 questions under fire, and 50,000 with small runs beside them (an hour or more)
+	@$(PYTEST) tests/soak -m soak -s
 
 test-unit: $(READY)  ## Only the tests that need no service
 	@$(PYTEST) tests/unit
@@ -62,6 +67,12 @@ measure: $(READY)  ## SciFact through the real service (needs the reference data
 
 measure-anthropic: $(READY)  ## The contextual-retrieval code set (needs the reference data; takes a few minutes)
 	@$(BIN)/python -m bench.anthropic
+
+audit: $(READY)  ## Known vulnerabilities of the pinned packages, where the service that knows can be reached
+	@.ci/audit.sh
+
+test-api-fuzz: $(READY)  ## schemathesis against a live server: at least 5,000 cases (some minutes)
+	@TOUCHSTONE_FUZZ_EXAMPLES=60 $(PYTEST) tests/fuzz -s
 
 clean:  ## Remove caches and the embedded services' data of this folder
 	@rm -rf .touchstone .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,4 +1,5 @@
-"""What pages may load: our own files, nothing inline, nothing from elsewhere."""
+"""The headers on every answer: what pages may load (our own files, nothing inline, nothing from elsewhere), and who
+may embed or keep an answer."""
 
 from collections.abc import Callable
 
@@ -13,6 +14,11 @@ STRICT = _POLICY.format(style="")
 # The packaged documentation page writes its own style elements; its scripts are files all the same.
 DOCS = _POLICY.format(style=" 'unsafe-inline'")
 
+_ALWAYS = {
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
 
 class ContentSecurityMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -20,6 +26,10 @@ class ContentSecurityMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self._get_response(request)
+        for name, value in _ALWAYS.items():
+            response.headers.setdefault(name, value)
+        if request.path.startswith("/api/"):
+            response.headers.setdefault("Cache-Control", "no-store")
         response.headers.setdefault(
             "Content-Security-Policy", DOCS if request.path.rstrip("/") == DOCS_PATH else STRICT
         )

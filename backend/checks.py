@@ -8,7 +8,10 @@ from django.core.checks import Warning as CheckWarning
 from django.db import connection
 from django.db.utils import DatabaseError
 
+from backend import production
 from backend.core import prices
+from backend.net.addresses import Policy
+from backend.providers import sealing
 
 PGVECTOR_WANTED = (0, 8, 4)
 
@@ -55,6 +58,24 @@ def prices_can_be_used(**_: Any) -> list[CheckMessage]:
     except ValueError as error:
         return [Error(f"TOUCHSTONE_PRICES cannot be used: {error}.", id="touchstone.E005")]
     return []
+
+
+@register()
+def secrets_can_be_used(**_: Any) -> list[CheckMessage]:
+    """A missing one is refused by the web process alone (api/wsgi.py): a command gets by without."""
+    found: list[CheckMessage] = []
+    weak = settings.SECRET_KEY_IS_KEPT and production.weakness(settings.SECRET_KEY)
+    if weak and not settings.DEBUG:
+        found.append(Error(f"TOUCHSTONE_SECRET_KEY is weak: {weak}.", hint=production.HOW, id="touchstone.E050"))
+    try:
+        sealing.check(settings.SECRET_KEYS)
+    except sealing.SealError as error:
+        found.append(Error(f"TOUCHSTONE_SECRET_KEYS cannot be used: {error}.", id="touchstone.E051"))
+    try:
+        Policy.of(settings.URL_ALLOW)
+    except ValueError as error:
+        found.append(Error(f"TOUCHSTONE_URL_ALLOW cannot be used: {error}.", id="touchstone.E052"))
+    return found
 
 
 @register(Tags.database)

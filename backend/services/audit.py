@@ -42,8 +42,10 @@ def record(
     The change has been made when this is called: where the line cannot be written the change stands, and the
     process's log tells the line.
     """
+    # The line of a workspace's own end is nobody's.
+    is_there = workspace is not None and Workspace.objects.filter(id=workspace.id).exists()
     event = AuditEvent(
-        workspace=workspace,
+        workspace=workspace if is_there else None,
         workspace_name="" if workspace is None else workspace.name,
         at=now,
         caller=actor.id[:80],

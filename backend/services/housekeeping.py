@@ -9,7 +9,7 @@ from django.db import connection
 from backend import logs
 from backend.models import Evaluation, Index
 from backend.search import ann, bm25_files, ledger
-from backend.services import alerts, blobs, corpus_snapshots, idempotency, jobs, labels, retention
+from backend.services import alerts, audit, blobs, corpus_snapshots, idempotency, jobs, labels, login_limits, retention
 
 _log = logs.get("housekeeping")
 _BATCH = 10_000
@@ -22,6 +22,8 @@ class Cleaned:
     n_scores: int
     n_replies: int
     n_answers: int
+    n_audit_events: int
+    n_login_failures: int
     n_blobs: int
     n_resolutions: int
     n_jobs: int
@@ -40,6 +42,8 @@ def clean(*, now: datetime) -> Cleaned:
         n_scores=_trim("backend_cachedscore"),
         n_replies=_trim("backend_cachedreply"),
         n_answers=idempotency.forget(now=now),
+        n_audit_events=audit.forget(now=now),
+        n_login_failures=login_limits.forget(now=now),
         n_blobs=blobs.sweep(now),
         n_resolutions=labels.forget(now=now),
         n_jobs=jobs.forget(),

@@ -1,0 +1,101 @@
+"""What a service for others is refused for, and what every answer carries."""
+
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backend import production
+
+ROOT = Path(__file__).resolve().parents[2]
+STRONG = secrets.token_urlsafe(48)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "short", "a" * 64, "abababab" * 8, "changeme-changeme-0123456789-abcdefgh", "django-insecure-" + STRONG],
+)
+def test_a_weak_secret_is_refused_and_says_how_to_make_one(key: str) -> None:
+    told = production.fault(key=key, is_kept=True, debug=False)
+    assert "is weak" in told
+    assert "token_urlsafe" in told
+    assert key == "" or key not in told
+
+
+def test_a_random_secret_is_taken_a_missing_one_is_not_and_debugging_needs_none() -> None:
+    for key in (STRONG, secrets.token_hex(32), secrets.token_hex(16)):
+        assert production.fault(key=key, is_kept=True, debug=False) == ""
+    assert "is not set" in production.fault(key=STRONG, is_kept=False, debug=False)
+    assert production.fault(key="", is_kept=False, debug=True) == ""
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
+    return {**kept, "DJANGO_SETTINGS_MODULE": "backend.settings", "TOUCHSTONE_HOME": str(home), **more}
+
+
+def started(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=environment(home, **more),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_web_process_does_not_start_without_a_secret_but_does_with_that_of_up(tmp_path: Path) -> None:
+    serve = ("-c", "import api.wsgi")
+    refused = started(tmp_path, *serve)
+    assert refused.returncode != 0
+    assert "TOUCHSTONE_SECRET_KEY is not set" in refused.stderr
+    (tmp_path / "secret_key").write_text(STRONG)
+    assert started(tmp_path, *serve).returncode == 0
+
+
+def test_the_deployment_check_is_clean(tmp_path: Path) -> None:
+    done = started(
+        tmp_path,
+        *("manage.py", "check", "--deploy", "--fail-level", "WARNING"),
+        TOUCHSTONE_SECRET_KEY=STRONG,
+        TOUCHSTONE_HTTPS="true",
+        TOUCHSTONE_HOSTS="touchstone.example.com",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_keys_and_allow_lists_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    done = started(
+        tmp_path,
+        *("manage.py", "check"),
+        TOUCHSTONE_SECRET_KEY="a" * 50,
+        TOUCHSTONE_SECRET_KEYS="no-key",
+        TOUCHSTONE_URL_ALLOW="http://x",
+    )
+    assert done.returncode != 0
+    for code in ("touchstone.E050", "touchstone.E051", "touchstone.E052"):
+        assert code in done.stderr
+    assert "no-key" not in done.stderr
+
+
+def test_an_audit_that_cannot_be_made_says_so_and_one_that_finds_something_fails(tmp_path: Path) -> None:
+    uv = tmp_path / "uv"
+    for said, ended, expected, words in (
+        ("Found 2 known vulnerabilities in 1 package", 1, 1, "2 known"),
+        ("ConnectionError: cannot connect", 1, 0, "Not audited"),
+        ("No known vulnerabilities found", 0, 0, "No known"),
+    ):
+        uv.write_text(f"#!/bin/sh\necho '{said}'\nexit {ended}\n")
+        uv.chmod(0o755)
+        done = subprocess.run(
+            [ROOT / ".ci" / "audit.sh"],
+            env={**os.environ, "UV": str(uv)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, words in done.stdout) == (expected, True)
