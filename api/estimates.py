@@ -39,6 +39,7 @@ class EstimateSerializer(serializers.Serializer[Any]):
     n_searches = serializers.IntegerField()
     embedders = EstimatedPartSerializer(many=True)
     rerankers = EstimatedPartSerializer(many=True)
+    answers = EstimatedPartSerializer(many=True)
     minutes = serializers.FloatField(allow_null=True)
     cost = serializers.FloatField(allow_null=True)
     currency = serializers.CharField()

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import choosing, evaluating, output, sets
+from cli import choosing, evaluating, output, sets, waiting
 from cli.client import Client
 from cli.errors import ApiError, UsageError
 from cli.options import AsJson, Base
@@ -125,7 +125,7 @@ def compare(
       touchstone compare BASELINE_RUN RUN RUN --metric ndcg@10
       touchstone compare EVALUATION_BEFORE EVALUATION_AFTER
     """
-    with Client() as client:
+    with Client() as client, waiting.progress(client):
         pairs = _pairs(client, baseline, candidates)
         told = [client.compare(before, after, primary_metric=metric) for before, after in pairs]
     if as_json:
@@ -156,7 +156,7 @@ def export(
       touchstone export RUN --format csv -o questions.csv
       touchstone export RUN --format markdown --baseline BEFORE > comment.md
     """
-    with Client() as client:
+    with Client() as client, waiting.progress(client):
         data = client.export(run, format=format, baseline=baseline)
     if to is None:
         sys.stdout.buffer.write(data)
@@ -246,6 +246,8 @@ def record(run: Json) -> str:
         told.append(("because", f"{run['reason']} ({run['code']})"))
     if run["corpus_changed"]:
         told.append(("note", "the documents changed while it ran"))
+    if run.get("caution"):
+        told.append(("note", run["caution"]))
     told.append(("settings", _settings(run["config"])))
     counts = {name.removeprefix("n_"): n for name, n in run["counts"].items() if isinstance(n, int) and n}
     told.append(("questions", ", ".join(f"{n} {name}" for name, n in counts.items())))
@@ -256,7 +258,19 @@ def record(run: Json) -> str:
     rows = [[key, _value(metric), _interval(metric)] for key, metric in sorted(run["metrics"].items(), key=_order)]
     if rows:
         lines += ["", tables.grid(["metric", "mean", "95 % interval"], rows)]
+    if run.get("answers"):
+        lines += ["", *_answers(run["answers"])]
     return "\n".join(lines)
+
+
+def _answers(told: Json) -> list[str]:
+    """The figures of judged answers, in a table of their own."""
+    ends = ("judged", "failed", "skipped", "cancelled", "not_run")
+    counts = ", ".join(f"{told[f'n_{end}']} {end}" for end in ends if told[f"n_{end}"])
+    rows = [[name, _value(metric), _interval(metric)] for name, metric in told["metrics"].items()]
+    itself = " (the model judged its own answers)" if told["judges_itself"] else ""
+    head = f"Answers by {told['llm']}, judged by {told['judge']}{itself}: {counts}"
+    return [head, *([tables.grid(["score", "mean", "95 % interval"], rows)] if rows else [])]
 
 
 def _diagnosis(told: Json, advice: list[Json]) -> str:

@@ -52,7 +52,7 @@ def new(request: PageRequest) -> HttpResponse:
         "form": form,
     }
     if request.method == "POST":
-        form |= {name: value.strip() for name, value in request.POST.items()}
+        form |= {name: str(value).strip() for name, value in request.POST.items()}
         form["kinds"] = request.POST.getlist("kinds")
         try:
             wanted = generation.parse(_body(form))

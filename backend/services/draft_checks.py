@@ -1,6 +1,7 @@
 """The filters over one draft, cheapest first. The first that drops it ends the checking: what costs a call or a search
 is not spent on a question that nobody will see."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -77,7 +78,7 @@ class Checker:
             "leakage_band": leakage.band.value,
         }
         self._label(draft, question, told)
-        steps = [
+        steps: list[Callable[[], Verdict]] = [
             lambda: filters.form(asked, kind=kind, passage=whole),
             lambda: filters.self_contained(asked, path=draft.passages[0]["path"]),
             lambda: leak,

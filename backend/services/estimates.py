@@ -19,12 +19,16 @@ from backend.search.types import IndexRef
 from backend.services import evaluation_requests, plans
 from backend.services.evaluation_requests import Request, Resolved
 
+# A passage of the usual size, and the words around the passages.
+_PASSAGE_TOKENS = 300
+_PROMPT_TOKENS = 300
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One embedder or reranker. `n_items` are texts or pools, `n_cached` of them known already (None: only the search
-    can tell), `n_calls` at most. `minutes` at `limit_per_minute`; None where no limit is known. `cost` None: no
-    price is known."""
+    """One embedder, reranker or chat model. `n_items` are texts, pools or answers, `n_cached` of them known already
+    (None: only the run can tell), `n_calls` at most. `minutes` at `limit_per_minute`; None where no limit is known.
+    `cost` None: no price is known."""
 
     provider: str
     n_items: int
@@ -47,6 +51,7 @@ class Estimate:
     n_searches: int
     embedders: tuple[Part, ...]
     rerankers: tuple[Part, ...]
+    answers: tuple[Part, ...]
     minutes: float | None
     cost: float | None
     currency: str
@@ -63,7 +68,8 @@ def of_resolved(workspace: Workspace, request: Request, resolved: Resolved) -> E
     table = prices.parse(settings.PRICES)
     embedders = tuple(_embedders(workspace, request, resolved, table=table))
     rerankers = tuple(_rerankers(workspace, request, resolved, table=table))
-    parts = (*embedders, *rerankers)
+    answers = tuple(_answers(workspace, resolved, table=table))
+    parts = (*embedders, *rerankers, *answers)
     paced = [part.minutes for part in parts if part.minutes is not None]
     priced = [part.cost for part in parts if part.cost is not None]
     return Estimate(
@@ -72,6 +78,7 @@ def of_resolved(workspace: Workspace, request: Request, resolved: Resolved) -> E
         n_searches=len(_legs(resolved)) * resolved.version.n_questions,
         embedders=embedders,
         rerankers=rerankers,
+        answers=answers,
         # Each waits for its own limit, while the others go on; the longest is what is waited for.
         minutes=max(paced) if paced else None,
         cost=round(sum(priced), 6) if priced else None,
@@ -160,10 +167,57 @@ def _rerankers(workspace: Workspace, request: Request, resolved: Resolved, *, ta
                 # Nought on record is no nought: other runs may have scored some of the pairs.
                 n_cached=n_cached or (None if request.cache else 0),
                 n_calls=n_calls,
-                units={"rerank_calls": float(n_calls), "search_units": float(units)},
+                units={
+                    "rerank_calls": float(n_calls),
+                    "search_units": float(units),
+                    **_chat_units(spec, n_calls=n_calls, n_passages=min(info.max_documents, config.rerank_depth)),
+                },
                 rate=rate,
                 n_paced=n_calls,
                 is_local=info.local,
+                table=table,
+            )
+        )
+    return found
+
+
+def _chat_units(spec: str, *, n_calls: int, n_passages: int) -> dict[str, float]:
+    """What a chat model that reranks would be billed; nothing for other rerankers."""
+    if prices.priced_as(spec) == spec:
+        return {}
+    return {
+        "chat_calls": float(n_calls),
+        "input_tokens": float(n_calls * (_PROMPT_TOKENS + n_passages * _PASSAGE_TOKENS)),
+        "output_tokens": float(n_calls * 6 * n_passages),
+    }
+
+
+def _answers(workspace: Workspace, resolved: Resolved, *, table: prices.Prices) -> list[Part]:
+    """The answering model and the judge, where answers are asked for: a call a question and run, at most."""
+    wanted = resolved.answers
+    if wanted is None:
+        return []
+    n_items = resolved.version.n_questions * len(resolved.configs)
+    found = []
+    for spec, n_calls, reply in ((wanted.llm, n_items, 150), (wanted.judge, n_items * wanted.repeats, 600)):
+        info = providers.describe_chat(spec, workspace_id=workspace.id)
+        rate = rates.of_chat(spec, base_url=info.base_url, settings=providers.settings(workspace.id))
+        units = {
+            "chat_calls": float(n_calls),
+            "input_tokens": float(n_calls * (_PROMPT_TOKENS + wanted.passages * _PASSAGE_TOKENS)),
+            "output_tokens": float(n_calls * reply),
+        }
+        found.append(
+            _part(
+                spec,
+                n_items=n_items,
+                # What was answered from the same passages before is found again; which, shows when it runs.
+                n_cached=None,
+                n_calls=n_calls,
+                units=units,
+                rate=rate,
+                n_paced=n_calls,
+                is_local=False,
                 table=table,
             )
         )
@@ -231,7 +285,9 @@ def _notes(parts: tuple[Part, ...]) -> list[str]:
     if unpaced:
         notes.append(f"No limit is known for {', '.join(unpaced)}: it is asked as fast as it answers.")
     if any(part.n_cached is None for part in parts):
-        notes.append("Which rerank scores are cached shows only when it runs: their calls are at most these.")
+        notes.append(
+            "Which rerank scores and answers are cached shows only when it runs: their calls are at most these."
+        )
     if any("input_tokens" in part.units and not part.is_local for part in parts):
         notes.append(
             f"Tokens are estimated at {ledger.CHARACTERS_A_TOKEN} characters each; the run tells what was billed."

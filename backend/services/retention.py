@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection
 
 from backend.core.errors import ConflictError
-from backend.models import Result, Run
+from backend.models import Answer, Result, Run
 
 _BATCH = 5000
 
@@ -39,9 +39,11 @@ def prune(*, now: datetime) -> int:
         ids = [row[0] for row in cursor.fetchall()]
     for run_id in ids:
         while True:
-            some = Result.objects.filter(run=run_id).exclude(ranking=[]).values_list("id", flat=True)[:_BATCH]
-            if not Result.objects.filter(id__in=list(some)).update(ranking=[]):
+            some = Result.objects.filter(run=run_id).exclude(ranking=[], cut=[]).values_list("id", flat=True)[:_BATCH]
+            if not Result.objects.filter(id__in=list(some)).update(ranking=[], cut=[]):
                 break
+        # Of judged answers the scores stay, and what was written goes.
+        Answer.objects.filter(run=run_id).update(text="", claims=[], passages=[], replies=[])
         Run.objects.filter(id=run_id).update(pruned_at=now)
     return len(ids)
 

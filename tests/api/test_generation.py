@@ -72,7 +72,7 @@ def test_a_body_with_faults_has_them_all_and_a_model_that_is_not_there_is_named(
 
 def test_drafts_are_decided_about_and_become_a_set_that_stays_marked(world: World, drafted: Generation) -> None:
     told = world.client.get(f"{API}/generations/{drafted.id}").json()
-    assert told["counts"] == {**dict.fromkeys(DraftState, 0), "pending": 1, "dropped": 1, "failed": 1}
+    assert told["counts"] == {**{state.value: 0 for state in DraftState}, "pending": 1, "dropped": 1, "failed": 1}
     rows = world.client.get(f"{API}/generations/{drafted.id}/drafts").json()["results"]
     pending = world.client.get(f"{API}/generations/{drafted.id}/drafts?state=pending").json()["results"]
     assert [row["id"] for row in pending] == [rows[0]["id"]]

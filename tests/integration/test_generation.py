@@ -190,7 +190,7 @@ def test_a_refused_key_fails_the_job_and_a_retry_asks_only_for_what_is_open(base
     standin.set_script(Script(chat="works"))
     generation.retry(base.workspace, asked.id)
     work()
-    assert drafting.counts(asked) == {**dict.fromkeys(DraftState, 0), "pending": 10}
+    assert drafting.counts(asked) == {**{state.value: 0 for state in DraftState}, "pending": 10}
     assert len(standin.calls) == 7
     with pytest.raises(ConflictError, match="nothing to ask again"):
         generation.retry(base.workspace, asked.id)

@@ -142,7 +142,7 @@ def _answer(work: _Work) -> str:
         schema=prompts.ANSWER_SCHEMA,
         max_tokens=_ANSWER_TOKENS,
     )
-    return _ask(work, "answer", work.wanted.llm, ask, judging.read_answer)
+    return str(_ask(work, "answer", work.wanted.llm, ask, judging.read_answer))
 
 
 def _judgements(work: _Work) -> list[Judgement]:
