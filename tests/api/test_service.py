@@ -168,7 +168,7 @@ def test_logging_out_is_a_post_with_its_token(member: Client) -> None:
 
 def test_the_start_page_shows_bases_and_what_to_do_first(member: Client) -> None:
     html = member.get("/").content.decode()
-    assert "What to do first" in html
+    assert "Give it documents" in html
     assert "Handbook" in html
     assert "touchstone evaluate" in html
 
@@ -182,7 +182,7 @@ def test_the_start_page_shows_figures_and_why_there_are_none(member: Client, wor
         state=RunState.UNAVAILABLE, stop_code="PROVIDER_NOT_CONFIGURED", stop_reason="There is no embedder."
     )
     html = member.get("/").content.decode()
-    assert "What to do first" not in html
+    assert "Give it documents" not in html
     assert "&lt;b&gt;mine" in html
     assert all(shown in html for shown in ("0.750", "0.500", "0.875", "3 of 4", "n/a", "There is no embedder."))
     assert made["id"] in html
