@@ -12,7 +12,8 @@ from backend.core.errors import ErrorCode, TouchstoneError
 from backend.core.states import EvaluationState
 from backend.models import Answer, Evaluation, Result, Run, Slice, SpendEntry
 from backend.providers import chat_openai
-from backend.search import providers
+from backend.providers.base import Candidate
+from backend.search import providers, rerank
 from backend.services import evaluations, question_sets, submissions
 from tests.engine import drain
 from tests.integration.search_rows import Base, Row, make_base
@@ -201,3 +202,25 @@ def test_asking_for_answers_without_a_model_is_refused_at_submit(base: Base) -> 
     with pytest.raises(TouchstoneError) as caught:
         submit(base, questions(1), llm="nowhere:m", judge="")
     assert caught.value.code == ErrorCode.PROVIDER_NOT_CONFIGURED
+
+
+def test_a_chat_reranker_is_found_again_by_its_ordered_pool(base: Base, standin: Standin) -> None:
+    texts = ["Rule one holds here.", "The badge opens doors.", "Rule two holds there."]
+    pool = [Candidate(text=text, score=1.0) for text in texts]
+
+    def scored(some: list[Candidate], spec: str) -> rerank.RerankScores:
+        return rerank.score_candidates(base.workspace.id, spec, "Which badge opens doors?", some)
+
+    first = scored(pool, "llm:shelf:small")
+    assert rerank.order(first.scores)[0] == 1
+    assert scored(pool, "llm:shelf:small").n_cached == 3
+    assert len(standin.calls) == 1
+    assert scored(pool[::-1], "llm:shelf:small").n_cached == 0
+    # Passage by passage, each score is kept by itself.
+    assert scored(pool, "llm-pointwise:shelf:small").n_calls == 3
+    assert scored(pool[::-1], "llm-pointwise:shelf:small").n_cached == 3
+    assert len(standin.calls) == 5
+    standin.set_script(Script(chat_reply="I cannot order these."))
+    lost = scored(pool[:2], "llm:shelf:small")
+    assert (lost.scores, lost.units["rerank_fallbacks"]) == ((None, None), 1.0)
+    assert scored(pool[:2], "llm:shelf:small").n_cached == 0
