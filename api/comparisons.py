@@ -1,6 +1,6 @@
 """`comparisons`: did a change help, question by question."""
 
-from dataclasses import asdict
+from functools import partial
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
@@ -9,13 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from api.base import Endpoint, invalid, read_object
+from api.jobs import JOB_ACCEPTED, accepted
 from api.run_shapes import RunSerializer
-from api.schema import answer, example, problems
+from api.schema import IDEMPOTENCY_KEY, answer, example, problems
 from backend.core.comparison import Verdict
 from backend.core.comparison.verdicts import DEFAULT_MARGIN
 from backend.models import Scope
 from backend.queries import comparisons as queries
-from backend.queries.comparisons import Compared
+from backend.services import long_jobs
 
 _FIELDS = ("baseline", "candidates", "primary_metric", "margin")
 _EXAMPLE = {
@@ -114,11 +115,17 @@ class ComparisonsView(Endpoint):
         summary="Compare runs question by question",
         description=(
             "The primary metric alone carries a verdict, from a paired test over the questions scored in both runs "
-            "(Holm's adjustment over the candidates). Nothing is searched or stored."
+            "(Holm's adjustment over the candidates). Nothing is searched. Over 5,000 questions it is a job, whose "
+            "file is the answer."
         ),
+        parameters=[IDEMPOTENCY_KEY],
         request=ComparisonRequestSerializer,
         examples=[example(_EXAMPLE)],
-        responses={200: answer(ComparisonSerializer, "The comparison."), **problems(400, 404, 415, 422)},
+        responses={
+            200: answer(ComparisonSerializer, "The comparison."),
+            202: JOB_ACCEPTED,
+            **problems(400, 404, 409, 415, 422),
+        },
         tags=["runs"],
     )
     def post(self, request: Request) -> Response:
@@ -131,32 +138,14 @@ class ComparisonsView(Endpoint):
             raise invalid("primary_metric is a text such as mrr@10.", "primary_metric")
         if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 < margin < 1:
             raise invalid("margin is a number above 0 and below 1.", "margin")
-        compared = queries.compare(
-            self.workspace, baseline=body["baseline"], candidates=candidates, primary_metric=primary, margin=margin
-        )
-        return Response(_shown(compared))
-
-
-def _shown(compared: Compared) -> dict[str, Any]:
-    """A ComparisonSerializer's data."""
-    told = compared.comparison
-    rows = [RunSerializer(run).data for run in compared.runs]
-    return {
-        "baseline": rows[0],
-        "primary_metric": told.primary_metric,
-        "seed": told.seed,
-        "margin": told.margin,
-        "candidates": [
-            {
-                "run": row,
-                **asdict(candidate.decision),
-                "primary": None if candidate.primary is None else asdict(candidate.primary),
-                "others": [asdict(other) for other in candidate.others],
-                "by_tag": [{"tag": one.tag, **asdict(one.paired)} for one in tags],
-                "transitions": None if candidate.transitions is None else asdict(candidate.transitions),
-                "deltas": [{**asdict(one), "question": compared.texts.get(one.key)} for one in candidate.deltas],
-                "warnings": candidate.warnings,
-            }
-            for row, candidate, tags in zip(rows[1:], told.candidates, compared.by_tag, strict=True)
-        ],
-    }
+        wanted = {
+            "baseline": body["baseline"],
+            "candidates": candidates,
+            "primary_metric": primary,
+            "margin": margin,
+        }
+        asked = queries.check(self.workspace, **wanted)
+        if long_jobs.is_long(asked.n_questions):
+            begin = partial(long_jobs.start_comparison, self.workspace, asked, created_by=self.caller.id)
+            return self.once(lambda: accepted(request, begin()), body=body)
+        return Response(long_jobs.comparison_as_json(queries.compare(self.workspace, **wanted)))

@@ -9,10 +9,12 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
-from api.base import Endpoint
+from api.base import Endpoint, respond
+from api.jobs import JOB_ACCEPTED, accepted
 from api.schema import path, problems, query
+from backend.queries import exports, runs
 from backend.queries.exports import Format
-from backend.services import exporting
+from backend.services import exporting, long_jobs
 
 
 class RunExportView(Endpoint):
@@ -26,7 +28,8 @@ class RunExportView(Endpoint):
         description=(
             "`json`: the record with all results. `jsonl`: a result a line. `csv`: for a spreadsheet. `trec_run` and "
             "`trec_qrels`: for trec_eval and its kin, with strictly falling scores. `junit`: a test case a "
-            "question. `markdown`: fits a comment. `html`: a page with plots that needs nothing else."
+            "question. `markdown`: fits a comment. `html`: a page with plots that needs nothing else. Over 5,000 "
+            "questions it is a job, whose file is the export; asking again finds that job."
         ),
         parameters=[
             path("run_id", "The run's id."),
@@ -38,18 +41,21 @@ class RunExportView(Endpoint):
             (200, "application/x-ndjson"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
             (200, "text/csv"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
             (200, "text/plain"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
+            202: JOB_ACCEPTED,
             **problems(404, 409, 422),
         },
         tags=["runs"],
     )
     def get(self, request: Request, run_id: str) -> HttpResponseBase:
         params = request.query_params
-        made = exporting.export(
-            self.workspace,
-            run_id,
-            form=params.get("format") or Format.JSON,
-            baseline=params.get("baseline", ""),
-        )
+        form, baseline = params.get("format") or Format.JSON, params.get("baseline", "")
+        run = runs.get_run(self.workspace, run_id)
+        if long_jobs.is_long(run.evaluation.n_questions):
+            exports.form_of(form)
+            exports.check_ended(run)
+            job = long_jobs.start_export(self.workspace, run, form=form, baseline=baseline, created_by=self.caller.id)
+            return respond(accepted(request, job))
+        made = exporting.export(self.workspace, run_id, form=form, baseline=baseline)
         return StreamingHttpResponse(
             (piece.encode() for piece in made.text),
             content_type=made.media_type,

@@ -1,5 +1,6 @@
 """`question-sets/{id}/preflight`: what a set's labels find in a scope, before a run."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
@@ -9,12 +10,13 @@ from rest_framework.response import Response
 
 from api.base import Endpoint, invalid, read_object
 from api.evaluation_request import ScopeSerializer
+from api.jobs import JOB_ACCEPTED, accepted
 from api.question_sets import SET_ID
-from api.schema import answer, example, problems
+from api.schema import IDEMPOTENCY_KEY, answer, example, problems
 from backend.core.resolving import FindingKind
 from backend.models import Scope
 from backend.queries import questions as queries
-from backend.services import preflight
+from backend.services import long_jobs, preflight, scopes
 from backend.services.preflight import Severity
 
 _FIELDS = ("scope", "version")
@@ -88,13 +90,15 @@ class PreflightView(Endpoint):
         description=(
             "Labels that match nothing with the nearest names, texts that cross a chunk border, documents that are not"
             " indexed or outside the scope; repeats, leaks, passage ids. Changes nothing. The first call for a corpus"
-            " reads the passages that labels look at; the next ones do not."
+            " reads the passages that labels look at; the next ones do not. Over 5,000 questions it is a job, whose"
+            " file is the answer."
         ),
-        parameters=[SET_ID],
+        parameters=[SET_ID, IDEMPOTENCY_KEY],
         request=PreflightRequestSerializer,
         examples=[example({"scope": {"knowledge_base": "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11"}})],
         responses={
             200: answer(PreflightSerializer, "The report.", example=_EXAMPLE),
+            202: JOB_ACCEPTED,
             **problems(400, 404, 409, 415, 422),
         },
         tags=["question sets"],
@@ -108,4 +112,8 @@ class PreflightView(Endpoint):
         scope = body.get("scope")
         if not isinstance(scope, dict):
             raise invalid("scope is an object such as {'knowledge_base': ID}.", "scope")
-        return Response(PreflightSerializer(preflight.run(self.workspace, version, scope)).data)
+        if long_jobs.is_long(version.n_questions):
+            scopes.resolve(self.workspace, scope)
+            begin = partial(long_jobs.start_preflight, self.workspace, version, scope, created_by=self.caller.id)
+            return self.once(lambda: accepted(request, begin()), body=body)
+        return Response(long_jobs.preflight_as_json(preflight.run(self.workspace, version, scope)))

@@ -10,12 +10,13 @@ from rest_framework.response import Response
 
 from api.base import Endpoint, as_json, invalid, read_object
 from api.enums import LEVELS
+from api.jobs import JOB_ACCEPTED, accepted
 from api.run_shapes import RunSerializer
 from api.schema import IDEMPOTENCY_KEY, answer, example, path, problems
 from backend.models import Scope
 from backend.queries import runs as queries
 from backend.queries.lookups import as_uuid
-from backend.services import rescoring
+from backend.services import long_jobs, rescoring
 from backend.services.idempotency import Answer
 
 _TEXTS = ("level", "primary_metric", "label")
@@ -45,20 +46,30 @@ class RescoreView(Endpoint):
         description=(
             "A new run over the stored rankings: other cuts, level, threshold or metrics, or another version. "
             "Nothing is searched. What the rankings cannot answer is refused, with the number of questions; questions "
-            "that the run did not ask are `not_run`."
+            "that the run did not ask are `not_run`. Over 5,000 questions it is a job, whose `result.run` is the new "
+            "run."
         ),
         parameters=[path("run_id", "The run's id."), IDEMPOTENCY_KEY],
         request=RescoreRequestSerializer,
         examples=[example({"top_k": 5, "threshold": 2, "version": "3"})],
-        responses={201: answer(RunSerializer, "The new run."), **problems(400, 404, 409, 415, 422)},
+        responses={
+            201: answer(RunSerializer, "The new run."),
+            202: JOB_ACCEPTED,
+            **problems(400, 404, 409, 415, 422),
+        },
         tags=["runs"],
     )
     def post(self, request: Request, run_id: str) -> Response:
         body = read_object(request, known=_FIELDS)
         wanted = _read(body)
         source = as_uuid(run_id, what="run")
+        found = queries.get_run(self.workspace, source)
+        is_long = long_jobs.is_long(found.evaluation.n_questions)
 
         def make() -> Answer:
+            if is_long:
+                job = long_jobs.start_rescore(self.workspace, found, wanted, created_by=self.caller.id)
+                return accepted(request, job)
             made = rescoring.rescore(self.workspace, source, wanted, now=timezone.now())
             row = RunSerializer(queries.row(queries.get_run(self.workspace, made.id))).data
             return Answer(status=201, body=as_json(row), location=request.build_absolute_uri(f"/api/v1/runs/{made.id}"))

@@ -12,12 +12,13 @@ from rest_framework.response import Response
 
 from api.base import MIB, Endpoint, as_json, file_hash, invalid, read_object
 from api.enums import LEVELS, RANKING_FORMATS
+from api.jobs import JOB_ACCEPTED, accepted
 from api.run_shapes import RunSerializer
 from api.schema import IDEMPOTENCY_KEY, answer, example, problems
 from backend.core.errors import ErrorCode
 from backend.models import Scope
 from backend.queries import runs as queries
-from backend.services import importing
+from backend.services import importing, long_jobs, question_sets
 from backend.services.idempotency import Answer
 
 _TEXTS = ("question_set", "name", "label", "level", "primary_metric", "knowledge_base", "missing", "format")
@@ -71,12 +72,17 @@ class RunImportView(Endpoint):
         description=(
             "Scored against a set, a run like any other. A TREC run is read by score, highest first; equal scores "
             "stay in file order and are counted, the rank column is not looked at. Ids are opaque. `origin` of the run "
-            "tells what does not match; faults of the file are told by line."
+            "tells what does not match; faults of the file are told by line. Over 5,000 questions it is a job, whose "
+            "`result.run` is the run."
         ),
         parameters=[IDEMPOTENCY_KEY],
         request={"application/json": ImportBodySerializer, "multipart/form-data": ImportUploadSerializer},
         examples=[example(_EXAMPLE)],
-        responses={201: answer(RunSerializer, "The run."), **problems(400, 404, 409, 413, 415, 422)},
+        responses={
+            201: answer(RunSerializer, "The run."),
+            202: JOB_ACCEPTED,
+            **problems(400, 404, 409, 413, 415, 422),
+        },
         tags=["runs"],
     )
     def post(self, request: Request) -> Response:
@@ -84,6 +90,12 @@ class RunImportView(Endpoint):
         wanted, content, body = _form(request) if is_form else _json(request)
 
         def make() -> Answer:
+            n_questions = question_sets.resolve(self.workspace, wanted.question_set).n_questions
+            if long_jobs.is_long(n_questions):
+                job = long_jobs.start_import(
+                    self.workspace, wanted, **content, n_questions=n_questions, created_by=self.caller.id
+                )
+                return accepted(request, job)
             made = importing.import_run(self.workspace, wanted, **content, now=timezone.now())
             row = RunSerializer(queries.row(queries.get_run(self.workspace, made.id))).data
             return Answer(status=201, body=as_json(row), location=request.build_absolute_uri(f"/api/v1/runs/{made.id}"))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import choosing, output
+from cli import choosing, output, waiting
 from cli.client import Client
 from cli.errors import UsageError
 from cli.options import AsJson, Base
@@ -38,7 +38,7 @@ def rescore(
       touchstone rescore RUN --threshold 2 --k 1,5
       touchstone rescore RUN --version 3 --label 'corrected labels'
     """
-    with Client() as client:
+    with Client() as client, waiting.progress(client):
         made = client.rescore(
             run,
             version=version,
@@ -79,7 +79,7 @@ def import_rankings(
         raise UsageError(f"There is no file {file}.")
     if format and format not in _FORMS:
         raise UsageError(f"--format is {' or '.join(_FORMS)}.")
-    with Client() as client:
+    with Client() as client, waiting.progress(client):
         key, _, number = question_set.rpartition("@")
         wanted = client.find_question_set(key if key and number.isdigit() else question_set)
         if wanted is None:

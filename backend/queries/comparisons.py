@@ -43,16 +43,28 @@ class Compared:
     by_tag: tuple[tuple[TagDelta, ...], ...] = ()
 
 
-def compare(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Runs that may be compared, the baseline first."""
+
+    runs: tuple[Run, ...]
+    primary: MetricKey
+    margin: float
+
+    @property
+    def n_questions(self) -> int:
+        return max(run.evaluation.n_questions for run in self.runs)
+
+
+def check(
     workspace: Workspace,
     *,
     baseline: object,
     candidates: Sequence[object],
     primary_metric: str = "",
     margin: float = DEFAULT_MARGIN,
-) -> Compared:
-    """Reads every judged list of the runs. Raises NotFoundError, and ValidationError for runs without results or a
-    metric that they were not measured with."""
+) -> Asked:
+    """What is asked for, without reading a result. Raises NotFoundError, ValidationError."""
     if not 1 <= len(candidates) <= MOST_CANDIDATES:
         raise _invalid(f"Name 1 to {MOST_CANDIDATES} candidates.", "candidates")
     keys = list(dict.fromkeys([str(baseline), *map(str, candidates)]))
@@ -63,6 +75,21 @@ def compare(
         if not run_queries.is_final(run):
             raise _invalid(f"The run {run.id} has not ended: wait for its figures.", "candidates")
     primary = MetricKey.parse(primary_metric or runs[0].primary_metric)
+    return Asked(runs=tuple(runs), primary=primary, margin=margin)
+
+
+def compare(
+    workspace: Workspace,
+    *,
+    baseline: object,
+    candidates: Sequence[object],
+    primary_metric: str = "",
+    margin: float = DEFAULT_MARGIN,
+) -> Compared:
+    """Reads every judged list of the runs. Raises NotFoundError, and ValidationError for runs without results or a
+    metric that they were not measured with."""
+    asked_for = check(workspace, baseline=baseline, candidates=candidates, primary_metric=primary_metric, margin=margin)
+    runs, primary = asked_for.runs, asked_for.primary
     # Runs of one set are mostly measured alike: what one list gives is worked out once for all of them.
     measurers: dict[tuple[str, ...], Measurer] = {}
     read = [_read(run, measurers) for run in runs]

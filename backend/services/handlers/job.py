@@ -5,11 +5,11 @@ A handler gets its lease and its job, and returns the result. One with writes of
 bear that, or be kept by `jobs.progress(..., payload=...)`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from backend import logs
-from backend.core.errors import TouchstoneError
+from backend.core.errors import Fault, TouchstoneError
 from backend.core.states import JobKind
 from backend.models import Job
 from backend.providers.base import ProviderError
@@ -49,7 +49,7 @@ def run(lease: Lease) -> None:
         slices.release(lease, wait_seconds=later.wait_seconds, used_try=later.used_try)
         return
     except TouchstoneError as error:
-        jobs.fail(lease, code=error.code, reason=error.message, faults=error.faults)
+        jobs.fail(lease, code=error.code, reason=error.message, faults=_faults(error))
         return
     except ProviderError as error:
         if error.retryable and not error.fatal:
@@ -59,3 +59,10 @@ def run(lease: Lease) -> None:
     # One that returns nothing may have ended its slice, or given it back, by itself.
     if result is not None or slices.is_held(lease):
         jobs.finish(lease, result)
+
+
+def _faults(error: TouchstoneError) -> Sequence[Fault]:
+    """All of them; of one that stands alone, where it is."""
+    if error.faults or (error.line is None and error.field is None):
+        return error.faults
+    return [Fault(code=error.code, message=error.message, line=error.line, field=error.field)]
