@@ -7,18 +7,19 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import render
 
-from backend.core.comparison import Paired, QuestionDelta, Transitions, Verdict
+from backend.core.comparison import QuestionDelta, Transitions, Verdict
 from backend.core.states import RunState
 from backend.models import Question, Run
 from backend.queries import comparisons, runs
 from backend.queries.runs import RunRow
+from backend.services import long_jobs
 from console.access import PageRequest, page
 from console.plots import of_comparison, shown
 from console.plots.shown import Shown
 
 _MOST_LISTED, _MOST_CHOICES, _MOST_DRAWN = 15, 40, 5
 _TIE = 1e-9
-_TONES = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}
+_TONES = {Verdict.BETTER.value: "better", Verdict.WORSE.value: "worse"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +42,8 @@ class Side:
     verdict: str
     tone: str
     sentence: str
-    p: float | None
     adjusted_p: float | None
-    n_needed: int | None
-    pairs: Sequence[Paired]
+    pairs: Sequence[Mapping[str, Any]]
     by_tag: Sequence[Any]
     warnings: Sequence[str]
     gained: Sequence[Moved]
@@ -57,22 +56,39 @@ class Side:
 
 @page()
 def compare(request: PageRequest) -> HttpResponse:
-    """Runs are chosen on the page itself; their comparison has an address of its own, to be passed on."""
+    """Runs are chosen on the page itself; their comparison has an address of its own, to be passed on. That of many
+    questions is a Job, which this page begins where none of these runs' figures is there, and waits for."""
     baseline = request.GET.get("baseline", "")
     candidates = [one for one in dict.fromkeys(request.GET.getlist("candidate")) if one and one != baseline]
     if not baseline or not candidates:
         return render(request, "compare/choose.html", _choices(request, baseline))
-    metric = request.GET.get("metric", "")
-    found = [runs.get_run(request.workspace, key) for key in (baseline, *candidates)]
-    told = comparisons.compare(request.workspace, baseline=baseline, candidates=candidates, primary_metric=metric)
-    sides = _sides(found, told)
+    asked = comparisons.check(
+        request.workspace,
+        baseline=baseline,
+        candidates=candidates,
+        primary_metric=request.GET.get("metric", ""),
+    )
+    if long_jobs.is_long(asked.n_questions):
+        job = long_jobs.comparison_of(request.workspace, asked, created_by=f"user:{request.user.pk}")
+        told = long_jobs.compared_by(job)
+        if told is None:
+            return render(request, "compare/waiting.html", {"job": job, "runs": list(map(runs.row, asked.runs))})
+        if request.headers.get("HX-Request"):
+            return HttpResponse(headers={"HX-Refresh": "true"})
+    else:
+        told = long_jobs.comparison_as_json(
+            comparisons.compare(
+                request.workspace, baseline=baseline, candidates=candidates, primary_metric=str(asked.primary)
+            )
+        )
+    found = asked.runs
     context = {
         "baseline": runs.row(found[0]),
-        "metric": told.comparison.primary_metric,
+        "metric": told["primary_metric"],
         "metrics": [key for key in found[0].metrics if all(key in run.metrics for run in found)],
-        "margin": told.comparison.margin,
-        "seed": told.comparison.seed,
-        "sides": sides,
+        "margin": told["margin"],
+        "seed": told["seed"],
+        "sides": _sides(found, told),
         "swapped": f"?baseline={candidates[0]}&candidate={baseline}" if len(candidates) == 1 else "",
         "hidden": [("baseline", baseline), *(("candidate", one) for one in candidates)],
     }
@@ -92,40 +108,39 @@ def _choices(request: PageRequest, baseline: str) -> dict[str, Any]:
     return {"chosen": None if chosen is None else runs.row(chosen), "rows": [runs.row(one) for one in rows]}
 
 
-def _sides(found: Sequence[Run], told: comparisons.Compared) -> list[Side]:
-    metric = told.comparison.primary_metric
-    deltas = [candidate.deltas for candidate in told.comparison.candidates]
-    extremes = [_extremes(one) for one in deltas]
-    keys = {one.key for gained, lost in extremes for one in (*gained, *lost)}
-    places = _places(found[0], keys)
-    sides = []
-    for place, (run, candidate, tags) in enumerate(
-        zip(found[1:], told.comparison.candidates, told.by_tag, strict=True)
-    ):
-        gained, lost = extremes[place]
-        sides.append(
-            Side(
-                run=runs.row(run),
-                verdict=candidate.decision.verdict.value,
-                tone=_TONES.get(candidate.decision.verdict, ""),
-                sentence=candidate.decision.sentence,
-                p=candidate.decision.p,
-                adjusted_p=candidate.decision.adjusted_p,
-                n_needed=candidate.decision.n_needed,
-                pairs=[] if candidate.primary is None else [candidate.primary, *candidate.others],
-                by_tag=tags,
-                warnings=candidate.warnings,
-                gained=[_moved(one, places) for one in gained],
-                lost=[_moved(one, places) for one in lost],
-                n_gained=sum(one.delta > _TIE for one in candidate.deltas),
-                n_lost=sum(one.delta < -_TIE for one in candidate.deltas),
-                plots=_plots(candidate.deltas, candidate.transitions, found[0], run, metric=metric)
-                if place < _MOST_DRAWN
-                else [],
-                changed=differences(found[0].config, run.config),
-            )
+def _sides(found: Sequence[Run], told: Mapping[str, Any]) -> list[Side]:
+    """From the answer of `POST comparisons`, which a Job keeps and a small comparison gives at once."""
+    metric = told["primary_metric"]
+    every = [
+        [
+            QuestionDelta(key=one["key"], baseline=one["baseline"], candidate=one["candidate"], delta=one["delta"])
+            for one in candidate["deltas"]
+        ]
+        for candidate in told["candidates"]
+    ]
+    extremes = [_extremes(deltas) for deltas in every]
+    places = _places(found[0], {one.key for gained, lost in extremes for one in (*gained, *lost)})
+    return [
+        Side(
+            run=runs.row(run),
+            verdict=candidate["verdict"],
+            tone=_TONES.get(candidate["verdict"], ""),
+            sentence=candidate["sentence"],
+            adjusted_p=candidate["adjusted_p"],
+            pairs=[] if candidate["primary"] is None else [candidate["primary"], *candidate["others"]],
+            by_tag=candidate["by_tag"],
+            warnings=candidate["warnings"],
+            gained=[_moved(one, places) for one in gained],
+            lost=[_moved(one, places) for one in lost],
+            n_gained=sum(one.delta > _TIE for one in deltas),
+            n_lost=sum(one.delta < -_TIE for one in deltas),
+            plots=_plots(deltas, candidate["transitions"], found[0], run, metric=metric) if place < _MOST_DRAWN else [],
+            changed=differences(found[0].config, run.config),
         )
-    return sides
+        for place, (run, candidate, deltas, (gained, lost)) in enumerate(
+            zip(found[1:], told["candidates"], every, extremes, strict=True)
+        )
+    ]
 
 
 def _extremes(deltas: Sequence[QuestionDelta]) -> tuple[list[QuestionDelta], list[QuestionDelta]]:
@@ -158,12 +173,12 @@ def _moved(delta: QuestionDelta, places: Mapping[str, tuple[int, str]]) -> Moved
 
 
 def _plots(
-    deltas: Sequence[QuestionDelta], transitions: Transitions | None, baseline: Run, candidate: Run, *, metric: str
+    deltas: Sequence[QuestionDelta], matrix: Mapping[str, Any] | None, baseline: Run, candidate: Run, *, metric: str
 ) -> list[Shown]:
     pictures = [
         of_comparison.deltas(deltas, metric=metric),
         of_comparison.scatter(deltas, metric=metric),
-        None if transitions is None else of_comparison.transitions(transitions),
+        None if matrix is None else of_comparison.transitions(Transitions(**matrix)),
     ]
     return [
         shown.of_comparison(one, baseline=baseline.id, candidate=candidate.id, metric=metric)

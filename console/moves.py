@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from backend.queries.asked import Place
 
-_BOX, _GAP, _ROW, _HEAD = 210, 84, 30, 26
-_CHARACTERS = 27
+_BOX, _GAP, _ROW, _HEAD = 224, 76, 30, 26
+_CHARACTERS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,23 +6,26 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from django.db.models import F
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from backend.core.configs import DEFAULT_MODES, LEGS_OF, MODES
 from backend.core.errors import ErrorCode, Fault, NotFoundError, TouchstoneError, ValidationError
+from backend.core.states import RunKind
 from backend.core.types import Level
 from backend.models import Scope, Workspace
 from backend.providers.base import ProviderError
 from backend.queries import evaluations as queries
-from backend.queries import knowledge, questions
+from backend.queries import knowledge, questions, runs
 from backend.services import estimates, evaluations, idempotency, submissions
 from backend.services.idempotency import Answer
 from console import faults
 from console.access import PageRequest, page
 
 _MOST = 200
+_MOST_LOOKED_AT, _MOST_OFFERED = 100, 8
 # One press chooses both of a pair.
 _BOTH = "both:"
 _TEXTS = ("question_set", "scope", "source", "collection", "reranker", "top_k", "k", "level", "primary_metric", "label")
@@ -80,6 +83,7 @@ def _empty() -> dict[str, Any]:
     return {
         **dict.fromkeys(_TEXTS, ""),
         "modes": list(DEFAULT_MODES),
+        "known": [],
         "configurations": "",
         "cache": True,
         "wait_for_index": False,
@@ -92,7 +96,7 @@ def _like(workspace: Workspace, key: str) -> dict[str, Any]:
     row = queries.row(queries.get_evaluation(workspace, key), now=timezone.now())
     scope = row.scope
     base = f"base:{scope['knowledge_base']}" if scope.get("knowledge_base") else ""
-    configurations = [dict(run.config) for run in row.runs if run.mode in MODES]
+    configurations = [_as_request(run.config) for run in row.runs if run.mode in MODES]
     plain = [one["mode"] for one in configurations if one.get("name") == one["mode"]]
     named = [one for one in configurations if one.get("name") != one["mode"]]
     return {
@@ -111,10 +115,30 @@ def _like(workspace: Workspace, key: str) -> dict[str, Any]:
     }
 
 
+def _as_request(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's configuration as a request says it."""
+    asked = dict(stored)
+    keyword = str(asked.get("keyword", ""))
+    if keyword.startswith("fts("):
+        asked |= {"keyword": "fts", "fts": keyword.removeprefix("fts(").removesuffix(")")}
+    return asked
+
+
+def _used_before(workspace: Workspace) -> list[tuple[str, dict[str, Any]]]:
+    """Configurations with a name of their own that late runs had, newest first; by the id of such a run. One query."""
+    late = runs.of(workspace).filter(kind=RunKind.SEARCHED).exclude(name=F("mode"))
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for key, config in late.values_list("id", "config")[:_MOST_LOOKED_AT]:
+        if len(found) < _MOST_OFFERED and str(config.get("mode")) in MODES:
+            found.setdefault(json.dumps(config, sort_keys=True), (str(key), _as_request(config)))
+    return list(found.values())
+
+
 def _chosen(form: QueryDict) -> dict[str, Any]:
     return {
         **{name: form.get(name, "").strip() for name in (*_TEXTS, "configurations", "once")},
         "modes": form.getlist("modes"),
+        "known": form.getlist("known")[:_MOST_OFFERED],
         "cache": "cache" in form,
         "wait_for_index": "wait_for_index" in form,
     }
@@ -136,8 +160,11 @@ def _body(workspace: Workspace, chosen: Mapping[str, Any]) -> dict[str, Any]:
     if not where:
         raise _invalid("Choose where to search.", "scope")
     body["modes"] = list(chosen["modes"])
+    known = [_as_request(runs.get_run(workspace, key).config) for key in chosen["known"]]
     if chosen["configurations"]:
-        body["configurations"] = _json(chosen["configurations"])
+        known += _json(chosen["configurations"])
+    if known:
+        body["configurations"] = known
     elif not body["modes"]:
         raise _invalid("Choose at least one way of searching.", "modes")
     if chosen["top_k"]:
@@ -203,6 +230,10 @@ def _show(
             {"name": mode, "said": _SAID[mode], "is_chosen": mode in chosen["modes"]}
             for mode in (f"{base}{suffix}" for base in LEGS_OF for suffix in ("", "_rerank"))
         ],
+        "known": [
+            {"id": key, "name": config.get("name"), "said": config.get("mode"), "is_chosen": key in chosen["known"]}
+            for key, config in _used_before(request.workspace)
+        ],
         "pairs": list(LEGS_OF),
         "levels": [one.value for one in Level],
         "estimate": None if estimate is None else _told(estimate),
@@ -228,5 +259,9 @@ def _told(estimate: estimates.Estimate) -> dict[str, Any]:
         "currency": estimate.currency,
         "notes": estimate.notes,
         "n_calls": sum(part.n_calls for part in parts if not part.is_local),
-        "parts": [asdict(part) for part in parts],
+        "parts": [
+            {**asdict(part), "what": what}
+            for what, some in (("embedder", estimate.embedders), ("reranker", estimate.rerankers))
+            for part in some
+        ],
     }

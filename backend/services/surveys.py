@@ -6,10 +6,13 @@ for nobody. They are made when somebody first asks: at once for a small run, by 
 
 import json
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
 
 from backend.core.states import OPEN_JOBS, JobKind, JobState, Lane
 from backend.models import Job, Run, Workspace
@@ -22,6 +25,7 @@ from backend.services.slices import Lease
 VERSION: Final = 1
 MOST_AT_ONCE = 1000
 MOST_TAGS, MOST_LOST = 50, 100
+_FAILURE_STANDS = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +112,11 @@ def _keep(run: Run, made: dict[str, Any]) -> None:
 
 
 def _job(workspace: Workspace, run: Run) -> Job:
-    """The one that is at it, the one that failed for this closing, or a new one."""
+    """The one that is at it, one that has failed of late, or a new one."""
     payload = {"run": str(run.id), "revision": run.evaluation.revision}
     found = (
         Job.objects.filter(workspace=workspace, kind=JobKind.SURVEY, payload=payload)
-        .filter(state__in=[*OPEN_JOBS, JobState.FAILED])
+        .filter(Q(state__in=OPEN_JOBS) | Q(state=JobState.FAILED, created_at__gte=timezone.now() - _FAILURE_STANDS))
         .order_by("-created_at")
         .first()
     )

@@ -119,7 +119,7 @@ def causes(survey: Mapping[str, Any]) -> Picture | None:
         head=("Cause", "Questions", "Share"),
         rows=[(name, f"{n:,}", f"{n / survey['n_missed']:.1%}") for name, n in found],
         draw=draw,
-        height=max(120, 50 + 30 * len(found)),
+        height=40 + 30 * len(found),
     )
 
 

@@ -2,16 +2,19 @@
 searched, asked over and over with the same number of queries."""
 
 import re
+import time
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from backend.core.states import JobKind
 from backend.models import Evaluation, Job, Membership, Result, Role, Run, Workspace
 from backend.services import surveys
-from tests import engine
+from tests import engine, large_runs
 from tests.api.conftest import API, World, client_of
 from tests.api.test_rescoring import orchard
 
@@ -177,7 +180,7 @@ def test_a_question_shows_stages_losses_arithmetic_and_its_past(console: Client,
 
 def test_a_comparison_begins_with_its_verdict(console: Client, evaluation: Evaluation) -> None:
     runs = {one.name: one for one in evaluation.runs.all()}
-    query = {"baseline": str(runs["keyword"].id), "candidate": str(runs["strict"].id)}
+    query: dict[str, Any] = {"baseline": str(runs["keyword"].id), "candidate": str(runs["strict"].id)}
     page = text(console, "/compare", **query)
     said = plain(page)
     assert "Too few questions: " in said
@@ -189,7 +192,7 @@ def test_a_comparison_begins_with_its_verdict(console: Client, evaluation: Evalu
         assert drawn.status_code == 200, name
     assert console.get("/compare/plots/other.svg", query).status_code == 404
     assert runs["strict"].name in text(console, "/compare", baseline=runs["keyword"].id)
-    text(console, "/compare", status=422, **{**query, "metric": "mrr@7000"})
+    text(console, "/compare", 422, **query, metric="mrr@7000")
 
 
 def test_an_evaluation_is_followed_cancelled_and_tried_again(console: Client, world: World) -> None:
@@ -227,6 +230,20 @@ def test_a_new_evaluation_is_estimated_and_run_once_however_often_it_is_sent(con
     assert first.headers["Location"] == second.headers["Location"]
     assert Evaluation.objects.count() == 1
     text(console, "/evaluations/new", like=str(Evaluation.objects.get().id))
+
+
+def test_a_configuration_of_an_earlier_run_is_offered_and_asked_for_as_it_was(
+    console: Client, world: World, run: Run, evaluation: Evaluation
+) -> None:
+    strict = evaluation.runs.get(name="strict")
+    form = text(console, "/evaluations/new", like=str(evaluation.id))
+    assert f'name="known" value="{strict.id}"' in form
+    assert "&quot;fts&quot;: &quot;and&quot;" in form
+    base = str(world.base.knowledge_base.id)
+    given = {"question_set": world.set_id, "scope": f"base:{base}", "known": [str(strict.id)], "press": "run"}
+    made = console.post("/evaluations/new", given)
+    (again,) = Run.objects.filter(evaluation=made.headers["Location"].rsplit("/", 1)[1])
+    assert (again.name, again.config_fingerprint) == ("strict", strict.config_fingerprint)
 
 
 @pytest.mark.parametrize(
@@ -300,3 +317,30 @@ def test_errors_are_grouped_by_their_code(console: Client, run: Run) -> None:
     run.save(update_fields=["counts"])
     said = plain(text(console, f"/runs/{run.id}"))
     assert "PROVIDER_TIMEOUT 1 It took too long." in said
+
+
+def test_a_run_of_fifty_thousand_questions_costs_a_page_no_more_than_one_of_five_hundred(
+    console: Client, world: World
+) -> None:
+    """The same number of queries, and less than twice the time (the best of some looks, on a busy machine)."""
+    cost: dict[int, tuple[int, float]] = {}
+    survey: dict[str, Any] = {}
+    for n in (500, 50_000):
+        run = large_runs.make(world.workspace, n=n, names=("keyword",)).runs.get()
+        # The small one's serves both: what making one costs is another question.
+        survey = survey or surveys.make(run)
+        run.counts["survey"] = survey
+        run.save(update_fields=["counts"])
+        address = f"/runs/{run.id}"
+        with CaptureQueriesContext(connection) as seen:
+            page = text(console, address)
+        assert page.count('<tr>\n      <td class="figure muted">') == 50
+        assert f"{n:,} questions" in plain(page)
+        times = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            text(console, address)
+            times.append(time.perf_counter() - begin)
+        cost[n] = (len(seen), min(times))
+    assert cost[50_000][0] == cost[500][0]
+    assert cost[50_000][1] < 2 * cost[500][1], cost
