@@ -82,6 +82,9 @@ class RunSerializer(serializers.Serializer[Any]):
     cost = serializers.DictField(child=serializers.FloatField())
     label = serializers.CharField(allow_blank=True)  # type: ignore[assignment]  # as above
     pinned = serializers.BooleanField()
+    pruned_at = serializers.DateTimeField(
+        allow_null=True, help_text="Since when its rankings are gone; its figures stay."
+    )
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
 

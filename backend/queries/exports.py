@@ -76,6 +76,8 @@ def export(run: Run, *, form: Format, shown: Shown) -> Export:
     is gone where the form needs it.
     """
     check_ended(run)
+    if run.pruned_at is not None and form is Format.TREC_RUN:
+        raise ConflictError("The rankings of this run are gone (docs/nightly.md): its figures stay.")
     media_type, suffix = _MEDIA[form]
     writers: dict[Format, Callable[[Run, Shown], Iterable[str]]] = {
         Format.JSON: _json,

@@ -52,7 +52,8 @@ class RunRow:
     """`partial`: the numbers are of the questions done so far, or of a run that was cancelled. `metrics` is key ->
     {mean, low, high, n, n_total}; `headline` is that of the primary metric. `code` and `reason` say why a run has no
     numbers. `answers` are the figures of judged answers, apart from all others; `caution` is a sentence that belongs
-    beside the numbers. `kind`, `derived_from` and `origin`: how its rankings came to be (models/runs.py)."""
+    beside the numbers. `pruned_at`: since when its rankings are gone. `kind`, `derived_from` and `origin`: how its
+    rankings came to be (models/runs.py)."""
 
     id: UUID
     evaluation_id: UUID
@@ -87,6 +88,7 @@ class RunRow:
     cost: Mapping[str, float]
     label: str
     pinned: bool
+    pruned_at: datetime | None
     created_at: datetime
     finished_at: datetime | None
 
@@ -180,6 +182,7 @@ def row(
         cost=run.cost,
         label=run.label,
         pinned=run.pinned,
+        pruned_at=run.pruned_at,
         created_at=run.created_at,
         finished_at=run.finished_at,
     )

@@ -45,7 +45,7 @@ def of(run: Run) -> list[Advice]:
     """At most five, the strongest first; none before the run has ended. Reads the run's rankings: about a second for
     2,000 questions, so for a page of its own rather than for lists. Of an imported run only what is said of the set:
     the rest speaks of settings that its engine does not have."""
-    told = advise(figures(run)) if run.metrics else []
+    told = advise(figures(run)) if run.metrics and run.pruned_at is None else []
     return [one for one in told if run.mode != diagnoses.IMPORTED or one.id == "few_questions"]
 
 
@@ -92,6 +92,7 @@ def figures(run: Run) -> Figures:
         fusion_verdict=None if fused is None else fused.decision.verdict,
         fusion_delta=None if fused is None else fused.delta,
         better_leg="" if leg is None else leg.mode,
+        ann_recall=run.counts.get("ann_recall"),
         semantic_recall=_recall(runs.get("semantic")),
         keyword_recall=_recall(runs.get("keyword")),
         n_codes_by_words_alone=alone.n_codes_by_words,

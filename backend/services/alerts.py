@@ -96,6 +96,13 @@ def resolve(workspace: Workspace, key: str, *, told: Told, now: datetime) -> Ale
     return alert
 
 
+def supersede(workspace: Workspace, key: str, *, now: datetime) -> None:
+    """Close it without a word: another alert says more of the same thing."""
+    Alert.objects.filter(workspace=workspace, key=key[:500], state=AlertState.OPEN).update(
+        state=AlertState.RESOLVED, resolved_at=now, recovery={"title": "It broke: see the alert after this one."}
+    )
+
+
 def open_keys(workspace: Workspace, **about: Any) -> set[str]:
     """The keys of the open alerts about something: `gate=`, `schedule=`, `kind=`."""
     return set(Alert.objects.filter(workspace=workspace, state=AlertState.OPEN, **about).values_list("key", flat=True))

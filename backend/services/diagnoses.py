@@ -16,7 +16,7 @@ from backend.core.types import Level
 from backend.models import LabelResolution, ResolvedLabel, Run
 from backend.queries import diagnosis as queries
 from backend.search.types import SearchScope
-from backend.services import labels
+from backend.services import labels, retention
 
 IMPORTED = "imported"
 # The one stage of an imported ranking: the engine that made it.
@@ -92,9 +92,7 @@ def survey(run: Run, *, k: int | None = None, most: int) -> RunSurvey:
     for one in every:
         if one.loss.cause is not None and len(lost.setdefault(one.loss.cause.value, [])) < most:
             lost[one.loss.cause.value].append(one.ordinal)
-    return RunSurvey(
-        summary=diagnosis.summarise(every, k=view.asked.k), corpus_changed=view.corpus_changed, lost=lost
-    )
+    return RunSurvey(summary=diagnosis.summarise(every, k=view.asked.k), corpus_changed=view.corpus_changed, lost=lost)
 
 
 def _diagnosed(run: Run, view: "_View") -> Iterator[Diagnosed]:
@@ -127,6 +125,7 @@ class _View:
     """What all questions of a run share while they are diagnosed."""
 
     def __init__(self, run: Run, *, k: int, ordinals: Sequence[int] | None = None) -> None:
+        retention.check_whole(run)
         self.level = Level(run.level)
         rerank_depth = None
         self.pool = _POOL
@@ -214,7 +213,7 @@ def _read(row: queries.Scored, level: Level) -> _Read:
     return _Read(
         judged=judged,
         relevant=frozenset(index for index in range(judged.n_expectations) if judged.is_relevant(index)),
-        passages=_passages(row.ranking, level=level, top_k=judged.top_k),
+        passages=[*_passages(row.ranking, level=level, top_k=judged.top_k), *_cut(row.cut, level=level)],
     )
 
 
@@ -240,6 +239,25 @@ def _passages(ranking: Sequence[Mapping[str, Any]], *, level: Level, top_k: int)
                     satisfied=tuple(item.get("x", ())),
                     level=ranks,
                     places=stages[place],
+                ),
+            )
+        )
+    return found
+
+
+def _cut(items: Sequence[Mapping[str, Any]], *, level: Level) -> list[tuple[str, RankedPassage]]:
+    """What a score floor cut: its ranks before it, and none in the final list."""
+    found = []
+    for item in items:
+        places = {name: int(value[0]) for name, value in item["k"].items()}
+        found.append(
+            (
+                str(item["c"]),
+                RankedPassage(
+                    document=str(item["d"]),
+                    satisfied=tuple(item.get("x", ())),
+                    level=places if level is Level.PASSAGE else item.get("l") or {},
+                    places=places,
                 ),
             )
         )

@@ -14,7 +14,8 @@ from backend.services import diagnoses
 def shown(run: Run, rows: Sequence[Any], k: int) -> list[ResultRow]:
     """Rows of `results.of`; a few queries for all of them together."""
     told = results.shown(run, rows, k=k)
-    ordinals = [row.ordinal for row in told if row.found is not None]
+    # Where a question was lost is read from its ranking, and old runs have none (services/retention.py).
+    ordinals = [row.ordinal for row in told if row.found is not None and run.pruned_at is None]
     losses = diagnoses.of(run, ordinals, k=k).by_question if ordinals else {}
     return [_with_loss(row, losses.get(row.ordinal)) for row in told]
 

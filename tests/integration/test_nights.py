@@ -278,13 +278,15 @@ def test_changed_labels_fail_the_gate_until_a_person_approves_again(
     assert check.outcome == Outcome.BROKEN
     assert any("the labels have changed" in one["sentence"] for one in check.report["results"])
     assert Baseline.objects.get(retired_at=None).id == first.id, "nothing replaces a baseline by itself"
-    alert = Alert.objects.get(state=AlertState.OPEN, title__contains="drop")
+    alert = Alert.objects.get(state=AlertState.OPEN, title__contains="drop broke")
     assert alert.detail["because"][1] == "labels -1 questions"
     approve(changed)
     first.refresh_from_db()
     assert first.retired_at is not None
+    assert Alert.objects.filter(state=AlertState.OPEN).count() == 1, "it stands for the one that could not be checked"
     night()
     assert GateCheck.objects.order_by("-id")[0].outcome == Outcome.PASSED
+    assert not Alert.objects.filter(state=AlertState.OPEN).exists()
 
 
 def test_a_baseline_is_whole_and_its_run_is_neither_tried_again_nor_deleted(

@@ -89,9 +89,20 @@ def _tell_gate(firing: Firing, gate: Gate, report: Report, since: _Since, *, now
         key = f"gate:{gate.id}:{firing.schedule_id}:{fingerprint(one.rule.to_json())[:16]}"
         by_key.setdefault(key, []).append(one)
     version = firing.evaluation.question_set_version_id if firing.evaluation else None
-    broken = {key for key, results in by_key.items() if any(one.status is not Status.KEPT for one in results)}
-    for key in sorted(broken):
-        results = sorted(by_key[key], key=lambda one: _ORDER.index(one.status))
+    was_open = alerts.open_keys(workspace, gate=gate, schedule=firing.schedule)
+    standing: set[str] = set()
+    for base, found in sorted(by_key.items()):
+        results = sorted(found, key=lambda one: _ORDER.index(one.status))
+        if results[0].status is Status.KEPT:
+            continue
+        # What could not be checked, or lacked results, and now broke is another state, and is told; the other way round
+        # the rule has not recovered.
+        key, lesser = f"{base}:broken", f"{base}:open"
+        if results[0].status is not Status.BROKEN and key not in was_open:
+            key = lesser
+        elif results[0].status is Status.BROKEN:
+            alerts.supersede(workspace, lesser, now=now)
+        standing |= {key, lesser}
         told = Told(
             title=f"{gate.name}: {_named(results[0])} {_said(results[0].status)} ({firing.schedule.name})",
             sentences=[one.sentence for one in results if one.status is not Status.KEPT],
@@ -110,8 +121,8 @@ def _tell_gate(firing: Firing, gate: Gate, report: Report, since: _Since, *, now
             gate=gate,
             evaluation_id=firing.evaluation_id,
         )
-    for key in sorted(alerts.open_keys(workspace, gate=gate, schedule=firing.schedule) - broken):
-        results = by_key.get(key, [])
+    for key in sorted(was_open - standing):
+        results = by_key.get(key.rpartition(":")[0], [])
         name = _named(results[0]) if results else "a rule that is gone"
         told = Told(
             title=f"{gate.name}: {name} is kept again ({firing.schedule.name})",

@@ -14,7 +14,7 @@ from backend.core.metric_keys import MetricKey
 from backend.core.states import RunKind, RunState
 from backend.models import QuestionSetVersion, Run, Workspace
 from backend.queries import questions, runs
-from backend.services import evaluation_requests, finished_runs
+from backend.services import evaluation_requests, finished_runs, retention
 from backend.services.evaluation_requests import Measured
 from backend.services.finished_runs import Record
 from backend.services.rescoring.scoring import Scoring, kept_of
@@ -43,6 +43,7 @@ def rescore(workspace: Workspace, run_id: UUID, request: Request, *, now: dateti
     source = runs.get_run(workspace, run_id)
     if source.state != RunState.SCORED:
         raise ConflictError(f"This run is {source.state}: only one that was scored can be scored again.")
+    retention.check_whole(source)
     asked = source.evaluation.question_set_version
     version = _version(workspace, request.version, asked)
     measured = _measured(request, source, version)
