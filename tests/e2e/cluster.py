@@ -146,6 +146,10 @@ class Cluster:
             os.killpg(process.pid, signal.SIGKILL)
         return code
 
+    @property
+    def names(self) -> list[str]:
+        return list(self._processes)
+
     def has(self, name: str) -> bool:
         """It was started, and not killed since."""
         return name in self._processes

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -47,42 +48,54 @@ def shelf(cluster: Cluster) -> Shelf:
     return fill(cluster, name="shelf", n_documents=120, n_questions=300)
 
 
-@pytest.fixture(scope="module")
-def fault_settings() -> dict[str, str]:
-    """What a module's faulty service has set besides; for modules to override."""
-    return {}
+def _fault_scope(fixture_name: str, config: pytest.Config) -> Literal["session", "module"]:
+    """One service for all of `make chaos`; one a file where files run beside each other."""
+    return "session" if "not chaos" not in str(config.getoption("-m")) else "module"
 
 
-@pytest.fixture(scope="module")
-def _faulty(standin: Standin, fault_settings: dict[str, str]) -> Iterator[Cluster]:
+@pytest.fixture(scope=_fault_scope)
+def _faulty_provider() -> Iterator[Standin]:
+    with Standin(Script()) as running:
+        yield running
+
+
+@pytest.fixture(scope=_fault_scope)
+def _faulty(_faulty_provider: Standin) -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="ts-e2e-", ignore_cleanup_errors=True) as folder:
-        settings = {**faults.SETTINGS, "TOUCHSTONE_RERANK_NEAR_URL": standin.url, **fault_settings}
         Path(folder).chmod(0o755)
-        with Cluster(Path(folder), settings=settings, app=FAULTY) as running:
+        with Cluster(Path(folder), settings=faults.settings(_faulty_provider.url), app=FAULTY) as running:
             yield running
 
 
 @pytest.fixture
-def faulty(_faulty: Cluster, standin: Standin) -> Iterator[Cluster]:
-    """A service whose workers have trapdoors, all shut, and a stand-in that answers in 50 ms."""
-    standin.set_script(Script(latency_seconds=0.05))
+def provider(_faulty_provider: Standin) -> Standin:
+    """The reranker of a faulty service: it answers in 50 ms."""
+    _faulty_provider.set_script(Script(max_batch=64, latency_seconds=0.05))
+    return _faulty_provider
+
+
+@pytest.fixture
+def faulty(_faulty: Cluster, provider: Standin) -> Iterator[Cluster]:
+    """A service whose workers have trapdoors, all shut, and whose processes all run."""
     _faulty.close_doors()
+    faults.all_start(_faulty)
     yield _faulty
     _faulty.close_doors()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=_fault_scope)
 def small(_faulty: Cluster) -> Shelf:
-    """96 questions over a base without an embedder: what dies here is no model."""
+    """60 questions over a base without an embedder: what dies here is no model."""
     settings = {"embedding": {"embedder": "none"}}
     return fill(_faulty, name="small", n_documents=40, n_questions=faults.N_QUESTIONS, settings=settings)
 
 
-@pytest.fixture(scope="module")
-def undisturbed(_faulty: Cluster, small: Shelf, standin: Standin) -> str:
+@pytest.fixture(scope=_fault_scope)
+def undisturbed(_faulty: Cluster, small: Shelf, _faulty_provider: Standin) -> str:
     """An evaluation in faults.MODES that nothing happened to."""
-    standin.set_script(Script())
+    _faulty_provider.set_script(Script(max_batch=64))
     evaluation = oracle.submit(_faulty, small, **faults.MODES)
     assert _faulty.finished(evaluation)["state"] == "completed"
-    oracle.check_whole(_faulty, evaluation, small, n_runs=2)
+    found = oracle.check_whole(_faulty, evaluation, small, n_runs=2)
+    assert [run["counts"]["n_scored"] for run in found["runs"]] == [faults.N_QUESTIONS] * 2
     return evaluation

@@ -1,5 +1,6 @@
 """What the fault tests share: looks behind the service, doorbells rung by hand, and the check after each fault."""
 
+import signal
 from typing import Any
 
 from celery import Celery
@@ -9,20 +10,42 @@ from tests.e2e import oracle
 from tests.e2e.cluster import WORKERS, Cluster
 from tests.e2e.shelf import Shelf, document
 
-N_QUESTIONS = 96
+N_QUESTIONS = 60
 MODES: dict[str, Any] = {"modes": ["keyword", "keyword_rerank"], "reranker": "http:near", "cache": False}
 WORDS: dict[str, Any] = {"modes": ["keyword"]}
+# Of the reranker `paced`, the same server.
+PER_MINUTE = 600
 SETTINGS = {
-    "TOUCHSTONE_RERANK_NEAR_SHAPE": "tei",
     # A pool of up to 50 passages goes in one call.
-    "TOUCHSTONE_RERANK_NEAR_BATCH": "64",
+    **{f"TOUCHSTONE_RERANK_{name}_BATCH": "64" for name in ("NEAR", "PACED")},
+    **{f"TOUCHSTONE_RERANK_{name}_SHAPE": "tei" for name in ("NEAR", "PACED")},
+    "TOUCHSTONE_RATE_HTTP_PACED": str(PER_MINUTE),
+    "TOUCHSTONE_PROVIDER_STALL_SECONDS": "30",
+    "TOUCHSTONE_PROVIDER_PROBE_SECONDS": "1",
     "TOUCHSTONE_SEARCH_SLOTS": "2",
     "TOUCHSTONE_PROVIDER_SLOTS": "16",
     # Long enough for a heartbeat that waits for a busy processor.
     "TOUCHSTONE_LEASE_SECONDS": "6",
 }
-# Questions of a search slice, for 96 of them and two search slots.
-SLICE = 6
+# Questions of a search slice, for 60 of them and two search slots.
+SLICE = 4
+
+
+def settings(url: str) -> dict[str, str]:
+    """Of a service whose rerankers `near` and `paced` are at this address."""
+    return {**SETTINGS, **{f"TOUCHSTONE_RERANK_{name}_URL": url for name in ("NEAR", "PACED")}}
+
+
+def all_start(cluster: Cluster) -> None:
+    """Start what an earlier test left dead, frozen or doubled."""
+    for name in cluster.names:
+        if name not in {"web", "beat", *WORKERS}:
+            cluster.kill(name)
+    for name in ("beat", *WORKERS):
+        if not cluster.has(name):
+            cluster.start(name)
+        cluster.kill(name, number=signal.SIGCONT)
+    revive_workers(cluster)
 
 
 def check(cluster: Cluster, evaluation: str, shelf: Shelf, undisturbed: str, *, seconds: float = 300) -> Any:
@@ -72,7 +95,7 @@ def ring(cluster: Cluster, *, lane: str, task: str = "touchstone.work", **what: 
     app.close()
 
 
-def with_a(word: str, *, cluster: Cluster, shelf: Shelf, n: int = 24) -> Shelf:
+def with_a(word: str, *, cluster: Cluster, shelf: Shelf, n: int = 20) -> Shelf:
     """A set over the shelf's documents, the sixth question of which (q5) ends in the word."""
     questions = [
         {

@@ -90,9 +90,9 @@ WHEN = ["queued", "handed out", "worked on", "worker dead", "broker away", "twen
     "when", [pytest.param(one, marks=[] if one in {"worked on", "worker dead"} else pytest.mark.chaos) for one in WHEN]
 )
 def test_f28_a_cancel_at_any_moment_ends_the_run_and_starts_no_question(
-    faulty: Cluster, small: Shelf, standin: Standin, when: str
+    faulty: Cluster, small: Shelf, provider: Standin, when: str
 ) -> None:
-    standin.set_script(Script(latency_seconds=1.0))
+    provider.set_script(Script(max_batch=64, latency_seconds=1.0))
     faulty.tell(slow_question="0.2")
     if when == "queued":
         faulty.kill("worker-control")
@@ -182,9 +182,9 @@ def test_f29_a_cancel_that_meets_the_end_leaves_exactly_one_of_the_two(faulty: C
 
 
 def test_f30_a_retry_that_is_killed_and_tried_again_asks_only_what_had_no_good_result(
-    faulty: Cluster, small: Shelf, undisturbed: str, standin: Standin
+    faulty: Cluster, small: Shelf, undisturbed: str, provider: Standin
 ) -> None:
-    standin.set_script(Script(latency_seconds=0.3))
+    provider.set_script(Script(max_batch=64, latency_seconds=0.3))
     evaluation = submit(faulty, small, **MODES)
     gets_on(faulty, evaluation, n=N_QUESTIONS + 10)
     assert _cancel(faulty, evaluation)[0].status_code == 202
@@ -197,13 +197,13 @@ def test_f30_a_retry_that_is_killed_and_tried_again_asks_only_what_had_no_good_r
     assert _cancel(faulty, evaluation)[0].status_code == 202
     assert faulty.finished(evaluation)["state"] == "cancelled"
     good |= _good_rows(faulty, evaluation)
-    standin.set_script(Script(latency_seconds=0.05))
+    provider.set_script(Script(max_batch=64, latency_seconds=0.05))
     assert faulty.http.post(f"evaluations/{evaluation}/retry").status_code == 202
     check(faulty, evaluation, small, undisturbed)
     now = _good_rows(faulty, evaluation)
     assert {key: now[key] for key in good} == good
     n_reranked = sum(1 for run, _ in good if run == "keyword_rerank")
-    assert len(standin.calls) == N_QUESTIONS - n_reranked
+    assert len(provider.calls) == N_QUESTIONS - n_reranked
     assert leased(faulty, evaluation) == 0
 
 

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def test_f1_a_killed_worker_costs_a_lease_and_no_result(
-    faulty: Cluster, small: Shelf, undisturbed: str, standin: Standin
+    faulty: Cluster, small: Shelf, undisturbed: str, provider: Standin
 ) -> None:
     faulty.tell(slow_question="0.05")
     evaluation = submit(faulty, small, **MODES)
@@ -42,9 +42,9 @@ def test_f1_a_killed_worker_costs_a_lease_and_no_result(
     in_mid_slice(faulty, evaluation)
     faulty.restart("worker-search", "worker-provider")
     check(faulty, evaluation, small, undisturbed)
-    # What is repeated is what was in hand: two slices of six questions, and the calls in flight.
+    # What is repeated is what was in hand: two slices of four questions, and the calls in flight.
     assert len(faulty.noted("asked")) <= N_QUESTIONS + 2 * SLICE
-    assert len(standin.calls) <= N_QUESTIONS + 16
+    assert len(provider.calls) <= N_QUESTIONS + 16
     oracle.check_drained(faulty)
 
 
@@ -82,10 +82,10 @@ def test_f4_of_a_set_with_a_question_that_kills_its_process_exactly_that_one_is_
 
 
 def test_f4_a_pool_that_kills_the_process_of_many_threads_is_the_only_one_lost(
-    faulty: Cluster, small: Shelf, standin: Standin
+    faulty: Cluster, small: Shelf, provider: Standin
 ) -> None:
     """A thread takes its neighbours along: they are asked again, and the culprit is found out in a child of its own."""
-    standin.set_script(Script(latency_seconds=0.3))
+    provider.set_script(Script(max_batch=64, latency_seconds=0.3))
     bad = with_a("arsenic", cluster=faulty, shelf=small)
     faulty.tell(poison_rerank="arsenic")
     evaluation = submit(faulty, bad, modes=["keyword_rerank"], reranker="http:near", cache=False)
@@ -194,7 +194,7 @@ def test_f16_a_process_that_dies_between_two_steps_is_made_good(
     """Between handed out and rung, between commit and what it made possible, between that and the acknowledgement."""
     evaluation = submit(faulty, small, **MODES)
     gets_on(faulty, evaluation, n=10)
-    faulty.open_door(door, n=2)
+    faulty.open_door(door)
 
     def ended() -> bool:
         revive_workers(faulty)
@@ -232,7 +232,7 @@ def test_f18_a_broker_that_hands_out_again_what_is_being_worked_on_repeats_nothi
 ) -> None:
     faulty.kill("worker-search")
     faulty.start("worker-search", environment={"FAULTS_VISIBILITY": "2"})
-    faulty.tell(slow_question="1.2")  # six questions a slice
+    faulty.tell(slow_question="1.5")  # four questions a slice
     evaluation = submit(faulty, small, **MODES)
     faulty.wait(lambda: len(faulty.noted("dropped").split()) >= 3, "messages to come twice", seconds=180)
     faulty.tell(slow_question="")
@@ -243,7 +243,7 @@ def test_f18_a_broker_that_hands_out_again_what_is_being_worked_on_repeats_nothi
 
 
 def test_f19_a_doorbell_that_comes_after_the_end_has_no_effect(
-    faulty: Cluster, small: Shelf, undisturbed: str, standin: Standin
+    faulty: Cluster, small: Shelf, undisturbed: str, provider: Standin
 ) -> None:
     rows = faulty.sql("SELECT id, delivery, lane FROM backend_slice WHERE evaluation_id = %s", undisturbed)
     before = faulty.sql(
@@ -262,7 +262,7 @@ def test_f19_a_doorbell_that_comes_after_the_end_has_no_effect(
     )
     assert after == before
     assert faulty.sql("SELECT state, revision FROM backend_evaluation WHERE id = %s", undisturbed) == revision
-    assert standin.calls == []
+    assert provider.calls == []
 
 
 def test_f40_what_another_release_sends_is_understood_or_dropped(

@@ -13,14 +13,13 @@ from tests.standins import Script, Standin
 
 @pytest.fixture(scope="module")
 def standin() -> Iterator[Standin]:
-    with Standin(Script(latency_seconds=0.3)) as running:
+    with Standin(Script(max_batch=64, latency_seconds=0.3)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def cluster(standin: Standin) -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="ts-soak-", ignore_cleanup_errors=True) as folder:
-        settings = {**faults.SETTINGS, "TOUCHSTONE_RERANK_NEAR_URL": standin.url}
         Path(folder).chmod(0o755)
-        with Cluster(Path(folder), settings=settings, app=FAULTY) as running:
+        with Cluster(Path(folder), settings=faults.settings(standin.url), app=FAULTY) as running:
             yield running

@@ -41,7 +41,7 @@ def test_f2_under_kills_flushes_and_restarts_nothing_is_lost_or_doubled(
     quiet = [submit(cluster, words, **WORDS), submit(cluster, reranked, **RERANKED)]
     alone = _ended(cluster, quiet)
     cluster.close_doors()
-    standin.set_script(Script(latency_seconds=0.3))
+    standin.set_script(Script(max_batch=64, latency_seconds=0.3))
     under_fire = [submit(cluster, words, **WORDS), submit(cluster, reranked, **RERANKED)]
     with Storm(cluster, SEED) as storm:
         took = _ended(cluster, under_fire)
