@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count
 
 from backend import logs
@@ -56,7 +57,7 @@ def run(lease: Lease, job: Job) -> dict[str, Any]:
     jobs.progress(lease, n_total - len(waiting), n_total)
     checker = draft_checks.Checker(made, lease) if waiting else None
     for place, draft_id in enumerate(waiting):
-        if lease.seconds_left < _RESERVE_SECONDS:
+        if lease.seconds_left < min(_RESERVE_SECONDS, settings.SLICE_DEADLINE_SECONDS / 4):
             raise jobs.LaterError(wait_seconds=0.0, used_try=False)
         draft = Draft.objects.get(id=draft_id)
         if draft.state == DraftState.OPEN and checker is not None:
