@@ -71,6 +71,16 @@ class Migration(migrations.Migration):
             name="n_slices_lost",
         ),
         migrations.AddField(
+            model_name="result",
+            name="cut",
+            field=models.JSONField(db_default=[], default=list),
+        ),
+        migrations.AddField(
+            model_name="result",
+            name="ann_recall",
+            field=models.FloatField(null=True),
+        ),
+        migrations.AddField(
             model_name="job",
             name="workspace",
             field=models.ForeignKey(

@@ -136,6 +136,10 @@ class Result(models.Model):
     first_rank = models.PositiveIntegerField(null=True, blank=True)
     judged = models.JSONField(null=True)
     ranking = models.JSONField(default=list)
+    # What a score floor cut and an expectation is satisfied by: in no list and no figure, but the cause of a loss.
+    cut = models.JSONField(default=list, db_default=[])
+    # Of a sample: how much of the exact leg's first results the approximate one had.
+    ann_recall = models.FloatField(null=True)
     depth = models.PositiveIntegerField(default=0)
     timings = models.JSONField(default=dict)
     units = models.JSONField(default=dict)

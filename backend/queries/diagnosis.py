@@ -15,11 +15,12 @@ _ROWS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """One result with a judged list. `ranking` as stored (docs/architecture.md)."""
+    """One result with a judged list. `ranking` and `cut` as stored (docs/architecture.md)."""
 
     ordinal: int
     judged: dict[str, Any]
     ranking: Sequence[dict[str, Any]]
+    cut: Sequence[dict[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +37,10 @@ def scored(run: Run, *, ordinals: Sequence[int] | None = None) -> Iterator[Score
     )
     if ordinals is not None:
         rows = rows.filter(ordinal__in=list(ordinals))
-    found = rows.order_by("ordinal").values_list("ordinal", "judged", "ranking")
-    for ordinal, judged, ranking in found.iterator(chunk_size=_ROWS):
+    found = rows.order_by("ordinal").values_list("ordinal", "judged", "ranking", "cut")
+    for ordinal, judged, ranking, cut in found.iterator(chunk_size=_ROWS):
         if judged is not None:
-            yield Scored(ordinal=ordinal, judged=judged, ranking=ranking)
+            yield Scored(ordinal=ordinal, judged=judged, ranking=ranking, cut=cut)
 
 
 def asked(version_id: UUID | None, *, ordinals: Sequence[int] | None = None) -> dict[int, Asked]:

@@ -7,7 +7,7 @@ cannot be read, it gets a Failure and the others go on.
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from backend.core.ties import Candidate
 from backend.core.types import Passage
 from backend.search import legs
 from backend.search.snapshot import Snapshot
-from backend.search.types import FUSED, Entry, Failure, IndexRef, Ranked, SearchScope, StageRank
+from backend.search.types import FUSED, Entry, Failure, IndexRef, Ranked, SearchScope, StageRank, above
 
 Vectors = Mapping[UUID, Sequence[float] | Failure]
 
@@ -38,14 +38,22 @@ def search_question(
     scope: SearchScope,
     snapshot: Snapshot,
     top_k: int,
+    measure_ann: bool = False,
 ) -> dict[str, Ranked | Failure]:
     """The ranking of each configuration, by its name; of a `_rerank` configuration that of its first stage.
 
     Rankings hold all that was read, not `top_k`: fusion and rerankers look further. Each reaches `top_k` + 1 distinct
     documents, or the end. `min_score` has been applied, except where a reranker's score is the one it cuts by.
+    `measure_ann`: also how much of exact search the approximate configurations find.
     """
     asked = _Asked(question=question, vectors=vectors, scope=scope, snapshot=snapshot)
-    return {config.name: _ranked(asked, config, top_k=top_k) for config in configs}
+    found = {config.name: _ranked(asked, config, top_k=top_k) for config in configs}
+    if measure_ann:
+        for config in configs:
+            ranked = found[config.name]
+            if isinstance(ranked, Ranked) and config.needs_vector and not config.exact:
+                found[config.name] = replace(ranked, ann_recall=_ann_recall(asked, config, top_k=top_k))
+    return found
 
 
 def search_many(
@@ -155,6 +163,23 @@ class _Asked:
         return given
 
 
+def _ann_recall(asked: _Asked, config: RetrievalConfig, *, top_k: int) -> float | None:
+    """Reads the exact leg beside the approximate one, in no configuration's time. None where there is nothing to find,
+    or the exact leg fails: a measurement costs no result."""
+    n = n_found = 0
+    for index in asked.scope.indexes_for(config.index):
+        key = next(one for one in legs.keys_of(config, index=index, depth=config.depth) if one.kind == legs.SEMANTIC)
+        try:
+            exact = asked.leg(replace(key, ef_search=None), index=index)
+            near = asked.leg(key, index=index)
+        except _FailedError:
+            return None
+        wanted = {hit.id for hit in exact.hits[:top_k]}
+        n += len(wanted)
+        n_found += len(wanted.intersection(hit.id for hit in near.hits[:top_k]))
+    return n_found / n if n else None
+
+
 def _ranked(asked: _Asked, config: RetrievalConfig, *, top_k: int) -> Ranked | Failure:
     try:
         indexes = asked.scope.indexes_for(config.index)
@@ -177,9 +202,10 @@ def _ranked(asked: _Asked, config: RetrievalConfig, *, top_k: int) -> Ranked | F
     except _FailedError as failed:
         return failed.failure
     entries = found.entries
+    cut: tuple[Entry, ...] = ()
     if config.min_score is not None and not config.reranker:
-        entries = tuple(entry for entry in entries if entry.score >= config.min_score)
-    return Ranked(entries=entries, depth=depth, timings_ms=timings, leg_sizes=found.sizes)
+        entries, cut = above(entries, config.min_score)
+    return Ranked(entries=entries, depth=depth, timings_ms=timings, leg_sizes=found.sizes, cut=cut)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

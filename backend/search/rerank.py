@@ -12,7 +12,7 @@ from backend.providers import rates
 from backend.providers.base import Candidate, ProviderError, ProviderFault, Reranked, Reranker, RerankerInfo
 from backend.search import cache, ledger, pacing, providers
 from backend.search.ledger import PaidFor
-from backend.search.types import RERANKER, Entry, StageRank
+from backend.search.types import RERANKER, Entry, StageRank, above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +127,13 @@ def apply(
 
     `min_score` keeps what the reranker gave at least that: what it gave no score goes, and so does the rest.
     """
+    return apply_and_cut(entries, scores, depth=depth, min_score=min_score)[0]
+
+
+def apply_and_cut(
+    entries: Sequence[Entry], scores: Sequence[float | None], *, depth: int, min_score: float | None = None
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """`apply`, and what it cut, in the order it would have had."""
     pool = list(entries[:depth])
     if len(scores) != len(pool):
         raise ValueError(f"a pool of {len(pool)} needs as many scores, not {len(scores)}")
@@ -137,9 +144,8 @@ def apply(
         if score is not None:
             entry = replace(entry, stages={**entry.stages, RERANKER: StageRank(rank=rank, score=score)})
         reordered.append(entry)
-    if min_score is None:
-        return (*reordered, *entries[depth:])
-    return tuple(entry for entry in reordered if RERANKER in entry.stages and entry.score >= min_score)
+    whole = (*reordered, *entries[depth:])
+    return (whole, ()) if min_score is None else above(whole, min_score, stage=RERANKER)
 
 
 def _keys(info: RerankerInfo, query: str, pool: Sequence[Candidate]) -> list[bytes]:

@@ -1,6 +1,6 @@
 """What a search reads and what it gives back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -142,12 +142,26 @@ class Failure:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
     """A ranking, best first. `depth` is how far each leg was read in the end; `leg_sizes` what each leg gave
-    (`meaning`, `words`); `timings_ms` what each step took, a leg that several configurations share in each of them."""
+    (`meaning`, `words`); `timings_ms` what each step took, a leg that several configurations share in each of them;
+    `cut` what followed and lies below the score floor; `ann_recall` the share of the exact leg's first `top_k` passages
+    that the approximate one has among its own, where that was asked for."""
 
     entries: tuple[Entry, ...]
     depth: int
     timings_ms: Mapping[str, float]
     leg_sizes: Mapping[str, int]
+    cut: tuple[Entry, ...] = ()
+    ann_recall: float | None = None
+
+
+def above(entries: Sequence[Entry], least: float, *, stage: str = "") -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """Those with at least this score (which that `stage` gave, where one is named), and the others."""
+    kept: list[Entry] = []
+    cut: list[Entry] = []
+    for entry in entries:
+        is_above = (not stage or stage in entry.stages) and entry.score >= least
+        (kept if is_above else cut).append(entry)
+    return tuple(kept), tuple(cut)
 
 
 def _text_or_none(value: object) -> str | None:

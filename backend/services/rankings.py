@@ -23,10 +23,13 @@ def stored_row(
     entries: Sequence[Entry],
     depth: int,
     timings: dict[str, float],
+    cut: Sequence[Entry] = (),
+    ann_recall: float | None = None,
     satisfied: Callable[[Passage], Collection[int]] | None = None,
     units: dict[str, float] | None = None,
 ) -> ResultRow:
-    """The row of a question that was searched without an error: `ok`, or `empty` when nothing came back."""
+    """The row of a question that was searched without an error: `ok`, or `empty` when nothing came back. `cut` is what
+    a score floor took from the end of `entries`."""
     judged = judging.judge(
         (entry.passage for entry in entries),
         targets,
@@ -35,6 +38,7 @@ def stored_row(
         top_k=plan.top_k,
         satisfied=satisfied,
     )
+    satisfies = satisfied or targets.satisfied_by
     return ResultRow(
         run_id=planned.run_id,
         ordinal=ordinal,
@@ -42,9 +46,9 @@ def stored_row(
         outcome=Outcome.OK if entries else Outcome.EMPTY,
         first_rank=judging.first_rank(judged),
         judged=judged.to_json(),
-        ranking=stored_ranking(
-            entries, level=plan.level, top_k=plan.top_k, satisfied=satisfied or targets.satisfied_by
-        ),
+        ranking=stored_ranking(entries, level=plan.level, top_k=plan.top_k, satisfied=satisfies, cut=cut),
+        ann_recall=ann_recall,
+        cut=stored_cut(entries, level=plan.level, top_k=plan.top_k, satisfied=satisfies, cut=cut),
         depth=depth,
         timings=timings,
         units=units or {},
@@ -52,7 +56,12 @@ def stored_row(
 
 
 def stored_ranking(
-    entries: Sequence[Entry], *, level: Level, top_k: int, satisfied: Callable[[Passage], Collection[int]]
+    entries: Sequence[Entry],
+    *,
+    level: Level,
+    top_k: int,
+    satisfied: Callable[[Passage], Collection[int]],
+    cut: Sequence[Entry] = (),
 ) -> list[dict[str, Any]]:
     """The entries worth keeping, in rank order: those up to the (top_k + 1)-th key, those within `top_k` of any
     stage, and every one that satisfies an expectation, however deep (where a miss was lost is read from these).
@@ -64,7 +73,7 @@ def stored_ranking(
     kept = []
     seen: set[str] = set()
     satisfying = [tuple(sorted(satisfied(entry.passage))) for entry in entries]
-    among_documents = _among_documents(entries, satisfying, level=level, top_k=top_k)
+    among_documents = _among_documents((*entries, *cut), satisfying, level=level, top_k=top_k)
     for rank, (entry, found) in enumerate(zip(entries, satisfying, strict=True), start=1):
         passage = entry.passage
         if len(seen) <= top_k:
@@ -72,19 +81,7 @@ def stored_ranking(
         within = len(seen) <= top_k
         if not (within or found or any(stage.rank <= top_k for stage in entry.stages.values())):
             continue
-        item: dict[str, Any] = {
-            "r": rank,
-            "c": passage.id,
-            "d": passage.document_id,
-            "p": passage.path,
-            "s": passage.source,
-            "o": passage.ordinal,
-            "k": {name: [stage.rank, stage.score] for name, stage in entry.stages.items()},
-        }
-        if passage.heading:
-            item["h"] = passage.heading
-        if passage.page is not None:
-            item["g"] = passage.page
+        item = {"r": rank, **_item(entry)}
         if found:
             item["x"] = list(found)
             if rank - 1 in among_documents:
@@ -93,6 +90,48 @@ def stored_ranking(
             item["t"] = passage.text[:SNIPPET_LENGTH]
         kept.append(item)
     return kept
+
+
+def stored_cut(
+    entries: Sequence[Entry],
+    *,
+    level: Level,
+    top_k: int,
+    satisfied: Callable[[Passage], Collection[int]],
+    cut: Sequence[Entry],
+) -> list[dict[str, Any]]:
+    """What a score floor cut and something is satisfied by: entries without a rank in the final list (`r`, and `final`
+    of `l`) and without text."""
+    satisfying = [tuple(sorted(satisfied(entry.passage))) for entry in cut]
+    if not any(satisfying):
+        return []
+    nothing: list[tuple[int, ...]] = [()] * len(entries)
+    ranks = _among_documents((*entries, *cut), [*nothing, *satisfying], level=level, top_k=top_k)
+    kept = []
+    for place, (entry, found) in enumerate(zip(cut, satisfying, strict=True), start=len(entries)):
+        if found:
+            item = {**_item(entry), "x": list(found)}
+            if place in ranks:
+                item["l"] = {stage: rank for stage, rank in ranks[place].items() if stage != diagnosis.FINAL}
+            kept.append(item)
+    return kept
+
+
+def _item(entry: Entry) -> dict[str, Any]:
+    passage = entry.passage
+    item: dict[str, Any] = {
+        "c": passage.id,
+        "d": passage.document_id,
+        "p": passage.path,
+        "s": passage.source,
+        "o": passage.ordinal,
+        "k": {name: [stage.rank, stage.score] for name, stage in entry.stages.items()},
+    }
+    if passage.heading:
+        item["h"] = passage.heading
+    if passage.page is not None:
+        item["g"] = passage.page
+    return item
 
 
 def _among_documents(

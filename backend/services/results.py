@@ -25,6 +25,8 @@ class ResultRow:
     first_rank: int | None = None
     judged: dict[str, Any] | None = None
     ranking: list[Any] = field(default_factory=list)
+    cut: list[Any] = field(default_factory=list)
+    ann_recall: float | None = None
     depth: int = 0
     timings: dict[str, float] = field(default_factory=dict)
     units: dict[str, float] = field(default_factory=dict)
@@ -32,18 +34,20 @@ class ResultRow:
 
 _WRITE = """
 INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code, reason, first_rank, judged, ranking,
-                            depth, timings, units, created_at)
+                            cut, ann_recall, depth, timings, units, created_at)
 SELECT run_id, ordinal, question_key, %(epoch)s, outcome, code, reason, first_rank, judged::jsonb, ranking::jsonb,
-       depth, timings::jsonb, units::jsonb, now()
+       cut::jsonb, ann_recall, depth, timings::jsonb, units::jsonb, now()
 FROM unnest(%(run_ids)s::uuid[], %(ordinals)s::int[], %(keys)s::text[], %(outcomes)s::text[], %(codes)s::text[],
-            %(reasons)s::text[], %(first_ranks)s::int[], %(judged)s::text[], %(rankings)s::text[], %(depths)s::int[],
-            %(timings)s::text[], %(units)s::text[])
-  AS t (run_id, ordinal, question_key, outcome, code, reason, first_rank, judged, ranking, depth, timings, units)
+            %(reasons)s::text[], %(first_ranks)s::int[], %(judged)s::text[], %(rankings)s::text[], %(cuts)s::text[],
+            %(ann_recalls)s::float8[], %(depths)s::int[], %(timings)s::text[], %(units)s::text[])
+  AS t (run_id, ordinal, question_key, outcome, code, reason, first_rank, judged, ranking, cut, ann_recall, depth,
+        timings, units)
 ORDER BY run_id, ordinal
 ON CONFLICT (run_id, ordinal) DO UPDATE
 SET question_key = excluded.question_key, epoch = excluded.epoch, outcome = excluded.outcome, code = excluded.code,
     reason = excluded.reason, first_rank = excluded.first_rank, judged = excluded.judged, ranking = excluded.ranking,
-    depth = excluded.depth, timings = excluded.timings, units = excluded.units, created_at = excluded.created_at
+    cut = excluded.cut, ann_recall = excluded.ann_recall, depth = excluded.depth, timings = excluded.timings,
+    units = excluded.units, created_at = excluded.created_at
 WHERE backend_result.outcome NOT IN ('ok', 'empty') AND backend_result.epoch < excluded.epoch
 """
 
@@ -66,6 +70,8 @@ def write(rows: Sequence[ResultRow], *, epoch: int) -> int:
                 "first_ranks": [row.first_rank for row in rows],
                 "judged": [None if row.judged is None else _json(row.judged) for row in rows],
                 "rankings": [_json(row.ranking) for row in rows],
+                "cuts": [_json(row.cut) for row in rows],
+                "ann_recalls": [row.ann_recall for row in rows],
                 "depths": [row.depth for row in rows],
                 "timings": [_json(row.timings) for row in rows],
                 "units": [_json(row.units) for row in rows],

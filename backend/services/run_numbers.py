@@ -32,6 +32,7 @@ class Row:
     units: dict[str, float] = field(default_factory=dict)
     unanswerable: bool = False
     returned_something: bool = False
+    ann_recall: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,7 @@ def _gather(*, plan: Plan, rows: Iterable[Row], measurer: Measurer) -> _Gathered
     spread = Spread(depth=plan.top_k)
     must_pass = _must_pass(plan)
     passed: Counter[str] = Counter()
+    ann_recalls: list[float] = []
     for row in rows:
         judged, measured = (None, {}) if row.judged is None else measurer.of(row.judged)
         n_relevant = 0 if judged is None else judged.n_relevant
@@ -112,6 +114,8 @@ def _gather(*, plan: Plan, rows: Iterable[Row], measurer: Measurer) -> _Gathered
                 rank = judging.first_rank(judged)
                 passed["n_must_pass_scored"] += 1
                 passed["n_must_pass_found"] += rank is not None and rank <= primary.k
+        if row.ann_recall is not None:
+            ann_recalls.append(row.ann_recall)
         n_unanswerable_silent += row.unanswerable and row.outcome is Outcome.EMPTY
         if row.outcome in {Outcome.OK, Outcome.EMPTY} and row.timings:
             latencies.append(sum(row.timings.values()))
@@ -132,7 +136,10 @@ def _gather(*, plan: Plan, rows: Iterable[Row], measurer: Measurer) -> _Gathered
             "errors": dict(sorted(by_code.items())),
             "by_rank": spread.by_rank(),
             "n_unanswerable_silent": n_unanswerable_silent,
+            # How much of exact search the approximate one found, over a sample of the questions.
+            **({"ann_recall": summaries.mean(ann_recalls), "n_ann": len(ann_recalls)} if ann_recalls else {}),
             **{name: passed[name] for name in ("n_must_pass", "n_must_pass_scored", "n_must_pass_found")},
+            **_generated(plan),
         },
         timings={
             "latency_ms": _percentiles(latencies),
@@ -151,6 +158,14 @@ def _gather(*, plan: Plan, rows: Iterable[Row], measurer: Measurer) -> _Gathered
 def _must_pass(plan: Plan) -> frozenset[int]:
     marked = Question.objects.filter(version=plan.version_id, must_pass=True)
     return frozenset(marked.values_list("ordinal", flat=True)) if plan.version_id is not None else frozenset()
+
+
+def _generated(plan: Plan) -> dict[str, int]:
+    """How many of its questions no person wrote: said beside its numbers for ever. Nothing where there is none."""
+    if plan.version_id is None:
+        return {}
+    n = Question.objects.filter(version=plan.version_id).exclude(generated="").count()
+    return {"n_generated": n} if n else {}
 
 
 def _percentiles(values: list[float]) -> dict[str, float]:

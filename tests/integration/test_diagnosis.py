@@ -1,7 +1,7 @@
 """Each cause of loss through the real search: legs, fusion and reranking in PostgreSQL, rows written and read back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +101,12 @@ def search(evaluation_id: Any, base: Base, setup: Setup) -> None:
                 top_k=plan.top_k,
             )["it"]
             assert isinstance(ranked, Ranked)
-            entries = ranked.entries
+            entries, cut = ranked.entries, ranked.cut
             if planned.config.reranker:
                 depth = planned.config.rerank_depth
                 scores = [setup.scores.get(entry.passage.path, 0.0) for entry in entries[:depth]]
-                entries = rerank.apply(entries, scores, depth=depth)
+                floor = planned.config.min_score
+                entries, cut = rerank.apply_and_cut(entries, scores, depth=depth, min_score=floor)
             rows.append(
                 rankings.stored_row(
                     plan=plan,
@@ -114,6 +115,7 @@ def search(evaluation_id: Any, base: Base, setup: Setup) -> None:
                     key=question.key,
                     targets=Targets(merge(question.expectations)),
                     entries=entries,
+                    cut=cut,
                     depth=ranked.depth,
                     timings={},
                 )
@@ -156,6 +158,38 @@ def test_each_cause_is_told_through_the_real_search(name: str, level: str) -> No
     setup, cause = SETUPS[name]
     run = run_of(corpus(), Setup(**{**{one: getattr(setup, one) for one in Setup.__slots__}, "level": level}))
     assert loss_of(run).cause is cause
+
+
+FLOORS = (
+    (Setup(expect={"path": "c"}, settings={"min_score": 0.95}), Cause.BELOW_K, {"meaning": 3}),
+    (Setup(mode="hybrid", expect={"path": "a"}, settings={"min_score": 9}), Cause.DEMOTED_BY_FUSION, {"meaning": 1}),
+    (
+        Setup(mode="semantic_rerank", expect={"path": "a"}, settings={"min_score": 1}, scores={"b": 2.0}),
+        Cause.DEMOTED_BY_RERANKER,
+        {"meaning": 1},
+    ),
+    (
+        Setup(mode="semantic_rerank", expect={"path": "c"}, settings={"min_score": 1, "rerank_depth": 2}),
+        Cause.OUTSIDE_POOL,
+        {"meaning": 3},
+    ),
+)
+
+
+@pytest.mark.parametrize("level", ["document", "passage"])
+def test_what_a_score_floor_cut_was_found_by_a_leg_and_is_in_no_list(level: str) -> None:
+    base = corpus()
+    for setup, cause, ranks in FLOORS:
+        run = run_of(base, replace(setup, level=level))
+        loss = loss_of(run)
+        assert loss.cause is cause, setup
+        told = loss.expectations[0].ranks
+        assert ranks.items() <= told.items()
+        assert "final" not in told
+        kept = run.results.get()
+        assert all(entry["p"] != setup.expect["path"] for entry in kept.ranking)
+        assert [entry["p"] for entry in kept.cut] == [setup.expect["path"]]
+        assert kept.outcome == (Outcome.OK if kept.ranking else Outcome.EMPTY)
 
 
 def test_a_question_that_is_found_at_a_deeper_k_has_no_cause_there() -> None:

@@ -1,6 +1,7 @@
 """One question in many configurations: shared legs, deepening, failures that stay where they belong."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -293,3 +294,28 @@ def test_a_scope_comes_back_from_json() -> None:
         assert SearchScope.from_json(scope.to_json()) == scope
     assert ref.query_prefix == "q: "
     assert ref.document_prefix is None
+
+
+def test_a_sample_tells_how_much_of_exact_search_the_approximate_leg_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = three()
+    read: Callable[..., legs.Leg] = legs.read
+
+    def near(key: legs.LegKey, **arguments: Any) -> legs.Leg:
+        """A graph that misses the nearest passage."""
+        exact = read(replace(key, ef_search=None), **arguments)
+        return exact if key.ef_search is None else replace(exact, hits=exact.hits[1:])
+
+    monkeypatch.setattr(legs, "read", near)
+    modes = (*configs("semantic", "hybrid", exact=False), *configs("keyword"))
+    scope = SearchScope(indexes=(base.ref,))
+    asked: dict[str, Any] = {"vectors": {base.index.id: X}, "configs": modes, "scope": scope, "top_k": 2}
+    with open_snapshot(scope) as snapshot:
+        told = pipeline.search_question("apple", snapshot=snapshot, measure_ann=True, **asked)
+        plain = pipeline.search_question("apple", snapshot=snapshot, **asked)
+    assert {name: ranked(one).ann_recall for name, one in told.items()} == {
+        "semantic": 0.5,
+        "hybrid": 0.5,
+        "keyword": None,
+    }
+    assert all(ranked(one).ann_recall is None for one in plain.values())
+    assert paths(told["semantic"]) == paths(plain["semantic"]) == ["b", "c"], "what is measured changes no ranking"

@@ -15,7 +15,7 @@ from backend.core.answers.kinds import AnswerOutcome
 from backend.core.errors import ErrorCode, TouchstoneError
 from backend.core.states import EvaluationState, RunState, SliceState
 from backend.core.types import Outcome
-from backend.models import Evaluation, Question, Run
+from backend.models import Evaluation, Run
 from backend.queries import corpora
 from backend.services import answers, closings, diagnoses, plans, pump, results, run_numbers, slices
 from backend.services.handlers import prepare
@@ -81,7 +81,7 @@ def _rows(run_id: UUID, lease: Lease) -> Iterator[Row]:
         cursor.execute(
             """
             SELECT x.ordinal, x.outcome, x.code, x.reason, x.judged::text, x.timings::text, x.units::text,
-                   q.unanswerable, x.ranking <> '[]'::jsonb
+                   q.unanswerable, x.ranking <> '[]'::jsonb, x.ann_recall
             FROM backend_result x
             JOIN backend_run r ON r.id = x.run_id
             JOIN backend_evaluation e ON e.id = r.evaluation_id
@@ -103,6 +103,7 @@ def _rows(run_id: UUID, lease: Lease) -> Iterator[Row]:
                     units=json.loads(row[6]),
                     unanswerable=bool(row[7]),
                     returned_something=bool(row[8]),
+                    ann_recall=row[9],
                 )
 
 
@@ -134,7 +135,6 @@ def _fail(lease: Lease, *, plan: Plan, missing: list[int]) -> None:
 
 def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled: bool) -> None:
     read = corpora.describe_each(plan.index_ids())
-    generated = _generated(plan)
     states: dict[RunState, int] = defaultdict(int)
     changes: dict[UUID, dict[str, Any]] = {}
     for run_ in Run.objects.filter(evaluation_id=plan.evaluation_id):
@@ -148,7 +148,7 @@ def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled:
             "stop_code": run_.stop_code or ("" if told.counts["n_scored"] else told.first_code),
             "stop_reason": run_.stop_reason or ("" if told.counts["n_scored"] else told.first_reason),
             "metrics": told.metrics,
-            "counts": {**told.counts, **generated},
+            "counts": told.counts,
             "timings": told.timings,
             "cost": told.cost,
             "answers": answers.figures_of(plan, run_.id),
@@ -174,12 +174,6 @@ def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled:
                 [final.value, code, reason, plan.evaluation_id],
             )
         closings.announce(plan.evaluation_id)
-
-
-def _generated(plan: Plan) -> dict[str, int]:
-    """How many of its questions were generated: said beside its numbers for ever. Nothing where none was."""
-    n = Question.objects.filter(version=plan.version_id).exclude(generated="").count()
-    return {"n_generated": n} if n else {}
 
 
 def _first(numbers: dict[UUID, Numbers], name: str) -> str:

@@ -8,7 +8,6 @@ from backend.providers.base import ProviderError, ProviderFault
 from backend.search import providers, rerank
 from backend.search.ledger import PaidFor
 from backend.search.pacing import PacedError
-from backend.search.types import Entry
 from backend.services import answers, giving_up, owners, plans, pools, provider_states, pump, rankings, results, slices
 from backend.services.plans import PlannedRun
 from backend.services.results import ResultRow
@@ -58,9 +57,7 @@ def run(lease: Lease) -> None:
 
     rows = []
     for planned in waiting:
-        reordered: tuple[Entry, ...] = rerank.apply(
-            entries, scored.scores, depth=depth, min_score=planned.config.min_score
-        )
+        reordered, cut = rerank.apply_and_cut(entries, scored.scores, depth=depth, min_score=planned.config.min_score)
         told = lease.payload["runs"][str(planned.run_id)]
         timings = {**told["timings"]}
         if scored.n_cached < min(depth, len(entries)):
@@ -73,6 +70,8 @@ def run(lease: Lease) -> None:
                 key=lease.payload["key"],
                 targets=targets,
                 entries=reordered,
+                cut=cut,
+                ann_recall=told.get("ann_recall"),
                 depth=int(lease.payload["depth"]),
                 timings=timings,
                 satisfied=known,

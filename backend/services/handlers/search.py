@@ -25,6 +25,8 @@ from backend.services.slices import Lease
 
 COMMIT_SECONDS = 2.0
 COMMIT_QUESTIONS = 10
+# About so many questions of a run are also searched exactly, where it searches approximately.
+ANN_SAMPLE = 50
 _log = logs.get("search")
 
 
@@ -123,6 +125,8 @@ def _ask(
                     key=question.key,
                     targets=targets,
                     entries=answer.entries,
+                    cut=answer.cut,
+                    ann_recall=answer.ann_recall,
                     depth=answer.depth,
                     timings=_timings(answer, lease.payload, planned.config),
                     units=_units(plan, planned, lease.payload),
@@ -151,6 +155,8 @@ def _answers(
                 scope=plan.scope,
                 snapshot=snapshot,
                 top_k=plan.top_k,
+                # A sample, evenly over the set: it says of the graph, not of the question.
+                measure_ann=ordinal % max(1, plan.n_questions // ANN_SAMPLE) == 0,
             )
         )
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
@@ -223,7 +229,12 @@ def _add_child(
     """One rerank slice per question, reranker and pool: runs whose pools are the same share it."""
     config = planned.config
     pool = fingerprint([config.rerank_depth, [entry.passage.id for entry in ranked.entries]])
-    told = {"timings": _timings(ranked, lease.payload, config), "units": _units(plan, planned, lease.payload)}
+    told: dict[str, Any] = {
+        "timings": _timings(ranked, lease.payload, config),
+        "units": _units(plan, planned, lease.payload),
+    }
+    if ranked.ann_recall is not None:
+        told["ann_recall"] = ranked.ann_recall
     for child in batch.children:
         if (child.first, child.reranker, child.pool) == (ordinal, config.reranker, pool):
             child.payload["runs"][str(planned.run_id)] = told  # type: ignore[index]

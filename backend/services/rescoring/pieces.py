@@ -1,13 +1,13 @@
 """A question of a version with the ranking that was stored for it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from backend.core import kept_rankings
 from backend.core.kept_rankings import Kept, Known
 from backend.core.matching import KnownPaths, Targets, identity, merge
-from backend.core.types import Passage, Question
+from backend.core.types import Level, Passage, Question
 from backend.models import Question as QuestionRow
 from backend.models import Result
 from backend.services import plans
@@ -66,7 +66,21 @@ class Piece:
 
     def satisfying(self, texts: Mapping[str, str]) -> list[dict[str, Any]]:
         """The stored entries with `x` by this version's labels."""
-        ranking = [dict(entry) for entry in (self.result.ranking if self.result else ())]
+        return self._satisfying(self.result.ranking if self.result else (), texts)
+
+    def cut(self, texts: Mapping[str, str], *, kept: Kept, level: Level) -> list[dict[str, Any]]:
+        """The same of what a score floor cut. At another level the ranks among passages stand for those among
+        documents, which are never worse."""
+        found = self._satisfying(self.result.cut if self.result else (), texts)
+        for entry in found:
+            if level is not kept.level:
+                entry.pop("l", None)
+                if level is Level.DOCUMENT:
+                    entry["l"] = {name: int(value[0]) for name, value in entry["k"].items()}
+        return [entry for entry in found if entry.get("x")]
+
+    def _satisfying(self, stored: Sequence[Mapping[str, Any]], texts: Mapping[str, str]) -> list[dict[str, Any]]:
+        ranking = [dict(entry) for entry in stored]
         if self.is_same:
             return ranking
         for entry in ranking:

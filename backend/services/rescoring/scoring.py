@@ -1,7 +1,7 @@
 """The rows of a run that is scored anew, from the stored ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -105,7 +105,9 @@ class Scoring:
             self.shortfall.n_texts += len(missing)
             return None
         ranking = piece.satisfying(texts)
-        return Made(row=self._row(piece, ranking, beginning=beginning, kept=kept), unanswerable=row.unanswerable)
+        made = self._row(piece, ranking, beginning=beginning, kept=kept)
+        made = replace(made, cut=piece.cut(texts, kept=kept, level=self.measured.level))
+        return Made(row=made, unanswerable=row.unanswerable)
 
     def _row(self, piece: "Piece", ranking: list[dict[str, Any]], *, beginning: Known, kept: Kept) -> ResultRow:
         result = piece.result
