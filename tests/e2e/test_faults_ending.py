@@ -48,6 +48,7 @@ def test_f20_numbers_whose_process_dies_five_times_fail_their_run_and_no_other(
     assert len(faulty.noted("asked")) == asked
 
 
+@pytest.mark.chaos
 def test_f20_two_that_make_the_numbers_at_once_write_them_once(faulty: Cluster, small: Shelf, undisturbed: str) -> None:
     """The first is frozen past its lease, a second ends the work, and the first wakes."""
     faulty.tell(slow_numbers="2")

@@ -48,6 +48,7 @@ def test_f1_a_killed_worker_costs_a_lease_and_no_result(
     oracle.check_drained(faulty)
 
 
+@pytest.mark.chaos
 def test_f3_a_killed_child_is_seen_at_once_and_its_worker_lives(
     faulty: Cluster, small: Shelf, undisturbed: str
 ) -> None:
@@ -100,6 +101,7 @@ def test_f4_a_pool_that_kills_the_process_of_many_threads_is_the_only_one_lost(
     assert set(found.values()) == {("ok", "")}
 
 
+@pytest.mark.chaos
 def test_f5_of_a_set_with_a_question_that_needs_all_memory_only_that_one_fails(faulty: Cluster, small: Shelf) -> None:
     bad = with_a("feast", cluster=faulty, shelf=small)
     faulty.tell(hungry="feast")
@@ -187,7 +189,14 @@ def test_f8_no_way_of_ending_a_worker_leaves_a_row_stuck(faulty: Cluster, small:
     print(f"\nMEASURED {n} ends of the search worker, {deaths(faulty, evaluation)} deaths counted")
 
 
-@pytest.mark.parametrize("door", ["before-ring", "after-commit", "before-ack"])
+@pytest.mark.parametrize(
+    "door",
+    [
+        pytest.param("before-ring", marks=pytest.mark.chaos),
+        "after-commit",
+        pytest.param("before-ack", marks=pytest.mark.chaos),
+    ],
+)
 def test_f16_a_process_that_dies_between_two_steps_is_made_good(
     faulty: Cluster, small: Shelf, undisturbed: str, door: str
 ) -> None:
@@ -265,6 +274,7 @@ def test_f19_a_doorbell_that_comes_after_the_end_has_no_effect(
     assert provider.calls == []
 
 
+@pytest.mark.chaos
 def test_f40_what_another_release_sends_is_understood_or_dropped(
     faulty: Cluster, small: Shelf, undisturbed: str
 ) -> None:
