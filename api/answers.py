@@ -17,7 +17,7 @@ from backend.queries import runs
 class AnswerReplySerializer(serializers.Serializer[Any]):
     """What a model wrote, as it wrote it. `ending`: complete, cut, refused or empty."""
 
-    role = serializers.ChoiceField(choices=["answer", "judge"])
+    role = serializers.CharField(help_text="answer or judge")
     repeat = serializers.IntegerField()
     model = serializers.CharField(allow_blank=True)
     rung = serializers.CharField()
