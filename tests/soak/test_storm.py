@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.e2e import oracle
@@ -77,7 +78,11 @@ def _ended(cluster: Cluster, evaluations: list[str]) -> float:
 def _finished(cluster: Cluster, evaluation: str) -> Any:
     """As a patient client does: a database that is away costs it an answer, not the evaluation."""
     while True:
-        answer = cluster.http.get(f"evaluations/{evaluation}")
+        try:
+            answer = cluster.http.get(f"evaluations/{evaluation}")
+        except httpx.TransportError:
+            # A kept-alive connection that the server was just closing.
+            continue
         if answer.status_code == 200 and answer.json()["state"] in {"completed", "failed", "cancelled"}:
             return answer.json()
         time.sleep(2)
