@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 uv=${UV:-.venv/bin/uv}
-said=$("$uv" tool run --quiet pip-audit==2.10.1 --disable-pip --require-hashes --progress-spinner off -r requirements.lock 2>&1)
+said=$(timeout 90 "$uv" tool run --quiet pip-audit==2.10.1 --disable-pip --require-hashes --progress-spinner off -r requirements.lock 2>&1)
 ended=$?
 if [ "$ended" -eq 0 ]; then
   echo "${said:-No known vulnerabilities found}"

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from console import (
+    accounts,
     alerts,
     asked,
     baselines,
@@ -26,6 +27,14 @@ from console.plots import addresses as plots
 
 urlpatterns = [
     path("", pages.home, name="home"),
+    path("tokens", accounts.token_list, name="tokens"),
+    path("tokens/<str:token_id>/revoke", accounts.token_revoke, name="token-revoke"),
+    path("members", accounts.member_list, name="members"),
+    path("members/<str:member_id>", accounts.member_change, name="member-change"),
+    path("provider-keys", accounts.key_list, name="provider-keys"),
+    path("provider-keys/<str:provider>/remove", accounts.key_remove, name="provider-key-remove"),
+    path("audit", accounts.audit_log, name="audit"),
+    path("account/password", accounts.password, name="account-password"),
     path("login", pages.login, name="login"),
     path("login/<str:secret>", pages.login_link, name="login-link"),
     path("logout", pages.logout, name="logout"),
