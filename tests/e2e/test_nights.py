@@ -73,7 +73,7 @@ def settle(cluster: Cluster, base: str) -> None:
         found = cluster.get(f"knowledge-bases/{base}/ingestions")["results"]
         return bool(found) and all(one["state"] == "completed" for one in found)
 
-    cluster.wait(done, "the documents to be read", seconds=90)
+    cluster.wait(done, "the documents to be read", seconds=240)
 
 
 def night(cluster: Cluster, schedule: str, n: int) -> Any:
@@ -85,7 +85,7 @@ def night(cluster: Cluster, schedule: str, n: int) -> Any:
         history[:] = cluster.get(f"schedules/{schedule}/history")["results"]
         return len(history) == n and bool(history[0]["outcomes"])
 
-    cluster.wait(checked, f"night {n} to be checked", seconds=90)
+    cluster.wait(checked, f"night {n} to be checked", seconds=240)
     return history[0]
 
 
@@ -112,7 +112,7 @@ def test_a_night_alerts_with_the_cause_and_the_questions_and_tells_when_they_are
         settle(cluster, base)
         broken = night(cluster, schedule, 2)
         assert broken["outcomes"] == {"merge": "broken"}
-        cluster.wait(lambda: len(receiver.received) == 1, "the alert", seconds=30)
+        cluster.wait(lambda: len(receiver.received) == 1, "the alert", seconds=120)
         told = receiver.received[0].json
         assert (told["event"], told["kind"], told["schedule"]) == ("opened", "gate", "nightly")
         assert told["because"] == ["corpus -2 documents", "labels same", "configuration same"]
@@ -121,9 +121,9 @@ def test_a_night_alerts_with_the_cause_and_the_questions_and_tells_when_they_are
         upload(cluster, base, "heron", "lynx")
         assert night(cluster, schedule, 3)["outcomes"] == {"merge": "passed"}
         attempts = "SELECT n_attempts FROM backend_delivery WHERE event = 'resolved' AND state = 'pending'"
-        cluster.wait(lambda: bool(cluster.sql(attempts)) and cluster.sql(attempts)[0][0] >= 2, "attempts", seconds=40)
+        cluster.wait(lambda: bool(cluster.sql(attempts)) and cluster.sql(attempts)[0][0] >= 2, "attempts", seconds=120)
         receiver.start()
-        cluster.wait(lambda: len(receiver.received) == 2, "the news, late", seconds=40)
+        cluster.wait(lambda: len(receiver.received) == 2, "the news, late", seconds=120)
         assert receiver.received[1].json["event"] == "resolved"
         secret = cluster.post(f"alert-targets/{target['id']}/secret", {})["secret"]
         for one in receiver.received:

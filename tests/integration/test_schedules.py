@@ -218,13 +218,12 @@ def test_a_schedule_names_only_what_is_its_workspaces(base: Base) -> None:
 def test_what_a_schedule_uses_is_deleted_by_force_only(nightly: Schedule, base: Base) -> None:
     question_set = nightly.question_set
     assert question_set is not None
-    for delete in (
-        lambda **more: question_sets.delete(question_set, **more),
-        lambda **more: knowledge_bases.delete(base.knowledge_base, **more),
-    ):
-        with pytest.raises(ConflictError, match="nightly"):
-            delete()
-        delete(force=True)
+    with pytest.raises(ConflictError, match="nightly"):
+        question_sets.delete(question_set)
+    with pytest.raises(ConflictError, match="nightly"):
+        knowledge_bases.delete(base.knowledge_base)
+    question_sets.delete(question_set, force=True)
+    knowledge_bases.delete(base.knowledge_base, force=True)
     assert schedules.fire_due(now=SLOT) == 0
     assert Firing.objects.get().state == FiringState.FAILED
 

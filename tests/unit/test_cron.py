@@ -29,16 +29,21 @@ def local_minutes(zone: str) -> Numbers:
 
 
 def matches(minutes: Numbers, *, minute: int, hour: int | None, day: int | None, month: int | None) -> Numbers:
-    times = minutes.astype("datetime64[m]")
+    """1 for each local minute that fits."""
+    fits = np.zeros(len(minutes), dtype=np.int64)
+    at = np.flatnonzero(minutes % 60 == minute)
+    some = minutes[at]
+    times = some.astype("datetime64[m]")
     days, months = times.astype("datetime64[D]"), times.astype("datetime64[M]")
-    fits = minutes % 60 == minute
+    good = np.ones(len(some), dtype=bool)
     if hour is not None:
-        fits &= minutes // 60 % 24 == hour
+        good &= some // 60 % 24 == hour
     if day is not None:
-        fits &= (days - months.astype("datetime64[D]")).astype(np.int64) + 1 == day
+        good &= (days - months.astype("datetime64[D]")).astype(np.int64) + 1 == day
     if month is not None:
-        fits &= months.astype(np.int64) % 12 + 1 == month
-    return fits.astype(np.int64)
+        good &= months.astype(np.int64) % 12 + 1 == month
+    fits[at[good]] = 1
+    return fits
 
 
 def due_minutes(shown: Numbers, **fields: int | None) -> list[int]:

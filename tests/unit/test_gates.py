@@ -153,7 +153,8 @@ def test_every_fault_of_the_rules_is_told_by_its_place() -> None:
         "rules[6].rule",
         "rules[7].most",
     ]
-    for nothing in (None, [], {}, "floor"):
+    nothings: list[Any] = [None, [], {}, "floor"]
+    for nothing in nothings:
         with pytest.raises(ValidationError):
             gates.parse(nothing)
 
