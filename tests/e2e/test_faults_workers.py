@@ -82,6 +82,7 @@ def test_f4_of_a_set_with_a_question_that_kills_its_process_exactly_that_one_is_
     assert faulty.runs("worker-search")
 
 
+@pytest.mark.chaos
 def test_f4_a_pool_that_kills_the_process_of_many_threads_is_the_only_one_lost(
     faulty: Cluster, small: Shelf, provider: Standin
 ) -> None:
