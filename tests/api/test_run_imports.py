@@ -145,6 +145,25 @@ def test_labels_that_look_at_text_need_text(world: World) -> None:
     assert (run["level"], run["metrics"]["mrr@10"]["mean"]) == ("passage", 0.5)
 
 
+def test_text_is_judged_whole_though_only_its_beginning_is_kept(world: World) -> None:
+    questions = [{"id": "t", "question": "apple", "expect": [{"content_contains": "red"}]}]
+    made = world.client.post(f"{API}/question-sets", {"name": "texts", "questions": questions}).json()
+    late = "green leaf " * 200 + "red"
+    results = [{"id": "a", "text": "green"}, {"id": "b", "text": late}]
+    body = {"question_set": made["id"], "rankings": [{"question": "t", "results": results}]}
+    run = world.client.post(f"{API}/runs/import", body).json()
+    assert run["metrics"]["mrr@10"]["mean"] == 0.5
+    kept = Run.objects.get(id=run["id"]).results.get().ranking
+    assert [len(entry["t"]) for entry in kept] == [5, 240]
+    rescored = world.client.post(f"{API}/runs/{run['id']}/rescore", {"k": 2}).json()
+    assert rescored["metrics"]["recall@2"]["mean"] == 1.0
+    # Another label would have to be looked for in text that is not kept: refused, not answered by its beginning.
+    questions[0]["expect"] = [{"content_contains": "green"}]
+    world.client.post(f"{API}/question-sets/{made['id']}/versions", {"questions": questions})
+    refused = world.client.post(f"{API}/runs/{run['id']}/rescore", {"version": "2"})
+    assert (refused.status_code, "only the beginning is kept" in refused.json()["detail"]) == (422, True)
+
+
 def test_a_run_of_ours_comes_back_with_the_same_numbers_at_both_levels(world: World) -> None:
     questions = [{"id": "q1", "question": "apple", "expect": [{"content_contains": "apple leaf leaf leaf"}]}]
     texts = world.client.post(f"{API}/question-sets", {"name": "texts", "questions": questions}).json()["id"]

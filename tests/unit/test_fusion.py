@@ -99,3 +99,22 @@ def test_unequal_numbers_of_lists_and_weights_are_refused() -> None:
 def test_the_order_of_the_lists_changes_nothing(lists: list[list[str]]) -> None:
     rankings = [ranking("".join(ids)) for ids in lists]
     assert rrf(rankings) == rrf(rankings[::-1])
+
+
+def test_rrf_gives_the_values_of_ranx() -> None:
+    """Three runs over two questions, k = 60: the case that ranx tests itself with."""
+    by_score: list[dict[str, dict[str, float]]] = [
+        {"q1": {"d1": 1, "d2": 2, "d3": 3}, "q2": {"d1": 1, "d2": 2}},
+        {"q1": {"d1": 3, "d2": 2}, "q2": {"d1": 1, "d3": 3}},
+        {"q1": {"d3": 1}, "q2": {"d2": 2, "d3": 3}},
+    ]
+    expected = {
+        "q1": {"d1": 1 / 63 + 1 / 61, "d2": 1 / 62 + 1 / 62, "d3": 1 / 61 + 1 / 61},
+        "q2": {"d1": 1 / 62 + 1 / 62, "d2": 1 / 61 + 1 / 62, "d3": 1 / 61 + 1 / 61},
+    }
+    for question, values in expected.items():
+        lists = []
+        for run in by_score:
+            ordered = sorted(run[question].items(), key=lambda item: -item[1])
+            lists.append([Candidate(id=key, score=score, path=key) for key, score in ordered])
+        assert scores(rrf(lists)) == {key: pytest.approx(value) for key, value in values.items()}

@@ -41,7 +41,8 @@ class Shortfall:
                 (
                     (
                         f"The labels of {_questions(self.n_without_text)} look at text, and the text of {self.n_texts} "
-                        "retrieved passages is gone (they were indexed again since). Evaluate again."
+                        "retrieved passages is gone: they were indexed again since, or are an imported ranking's, of "
+                        "which only the beginning is kept. Evaluate or import again."
                     ),
                     "version",
                 )
