@@ -55,6 +55,10 @@ def shown(error: TouchstoneError | ProviderError, *, inside: str = "") -> Shown:
 
 
 def _within(fault: Fault, inside: str) -> Fault:
+    """The sentence without the place, which the page shows beside it."""
+    if fault.line is not None:
+        told = fault.message.removeprefix(f"line {fault.line}: ")
+        return replace(fault, message=told[:1].upper() + told[1:])
     if not inside or not fault.field:
         return fault
     told = fault.message.removeprefix(f"{fault.field}: ")

@@ -27,12 +27,12 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """One passage (or document) over all modes. `ranks` are in the order of the modes; None: not among its first.
+    """One passage (or document) over all modes. `ranks` are by mode, in their order; None: not among its first.
     `reason` is that of the last mode that has it, which has seen the most."""
 
     passage: Passage
     snippet: SafeString
-    ranks: tuple[int | None, ...]
+    ranks: tuple[tuple[str, int | None], ...]
     scores: tuple[tuple[str, int, float], ...]
     reason: str
 
@@ -100,7 +100,7 @@ def _row(there: Mapping[int, SearchResult], modes: Sequence[ModeAnswer]) -> Foun
     return Found(
         passage=last.passage,
         snippet=_marked(last.snippet),
-        ranks=tuple(there[column].rank if column in there else None for column in range(len(modes))),
+        ranks=tuple((mode.name, there[column].rank if column in there else None) for column, mode in enumerate(modes)),
         scores=tuple((name, stage.rank, stage.score) for name, stage in last.stages.items()),
         reason=last.reason,
     )

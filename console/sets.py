@@ -1,5 +1,7 @@
 """Question sets: all of them, a new one, a set's questions, its versions and their difference, its check, its end."""
 
+import json
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -10,19 +12,18 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from backend.core.errors import ErrorCode, Fault, QuestionSetError, ValidationError
+from backend.core.errors import ErrorCode, Fault, NotFoundError, QuestionSetError, ValidationError
 from backend.core.question_sets import format_names
-from backend.models import Question, QuestionSet, Scope
-from backend.queries import knowledge, last_ranks, lookups, questions, set_changes
-from backend.services import preflight, question_sets
+from backend.core.states import JobKind
+from backend.models import Question, QuestionSet, QuestionSetVersion, Scope
+from backend.queries import jobs, knowledge, last_ranks, lookups, questions, set_changes
+from backend.services import long_jobs, preflight, question_sets, scopes
 from console import faults, paging, question_form
 from console.access import PageRequest, page
 
 N_SETS, N_QUESTIONS, N_FILES = 50, 50, 50
 N_FINDINGS = 200
 _EXCERPT = 300
-# Resolving the labels of more than these can outlast a request.
-MOST_CHECKED = 5000
 
 
 @page()
@@ -105,28 +106,30 @@ def versions(request: PageRequest, set_id: str) -> HttpResponse:
     return render(request, "sets/versions.html", context)
 
 
-@page()
+@page(post=Scope.READ)
 def check(request: PageRequest, set_id: str) -> HttpResponse:
-    """What the set's labels find in a base, before a run."""
+    """What the set's labels find in a base, before a run. Of a large set by a job, which POST begins."""
     found = questions.get_set(request.workspace, set_id)
     version = questions.get_version(found)
     bases = list(knowledge.bases_of(request.workspace).filter(live_index__isnull=False)[:100])
-    key = request.GET.get("base") or (str(bases[0].id) if len(bases) == 1 else "")
-    context: dict[str, Any] = {**head(found), "bases": bases, "chosen": key, "most": MOST_CHECKED}
-    if key and version.n_questions <= MOST_CHECKED:
-        try:
+    given = request.POST if request.method == "POST" else request.GET
+    key = given.get("base") or (str(bases[0].id) if len(bases) == 1 else "")
+    is_long = long_jobs.is_long(version.n_questions)
+    context: dict[str, Any] = {**head(found), "version": version, "bases": bases, "chosen": key, "is_long": is_long}
+    try:
+        if request.method == "POST":
+            return _begin_check(request, version, key, is_long=is_long)
+        if given.get("job"):
+            context |= _checked_by(request, given["job"])
+        elif key and not is_long:
             report = preflight.run(request.workspace, version, {"knowledge_base": key})
-            context |= {
-                "report": report,
-                "n_warnings": report.n_findings - report.n_errors,
-                "findings": report.findings[:N_FINDINGS],
-                "n_hidden": max(0, report.n_findings - N_FINDINGS),
-            }
-        except faults.EXPECTED as error:
-            if error.code == ErrorCode.NOT_FOUND:
-                raise
-            context["fault"] = faults.shown(error)
-    return render(request, "sets/check.html", {**context, "version": version})
+            context |= _findings(long_jobs.preflight_as_json(report))
+    except faults.EXPECTED as error:
+        if error.code == ErrorCode.NOT_FOUND:
+            raise
+        context["fault"] = faults.shown(error)
+        return render(request, "sets/check.html", context, status=faults.status_of(error))
+    return render(request, "sets/check.html", context)
 
 
 @page(Scope.WRITE, post=Scope.WRITE)
@@ -153,6 +156,36 @@ def _shown(question: Question, ranks: last_ranks.LastRanks) -> dict[str, Any]:
         "question": question,
         "expected": [question_form.said(entry) for entry in question.expect],
         "ranks": ranks.by_key.get(question.key, ()),
+    }
+
+
+def _begin_check(request: PageRequest, version: QuestionSetVersion, key: str, *, is_long: bool) -> HttpResponse:
+    if not key:
+        raise ValidationError("Choose the knowledge base to check against.", field="base")
+    scope = {"knowledge_base": key}
+    scopes.resolve(request.workspace, scope)
+    wanted = {"base": key}
+    if is_long:
+        job = long_jobs.start_preflight(request.workspace, version, scope, created_by=f"user:{request.user.pk}")
+        wanted["job"] = str(job.id)
+    return redirect(f"{reverse('set-check', args=[version.question_set_id])}?{urlencode(wanted)}")
+
+
+def _checked_by(request: PageRequest, key: str) -> dict[str, Any]:
+    job = jobs.look(request.workspace, key)
+    if job.kind != JobKind.PREFLIGHT:
+        raise NotFoundError("check", key[:60])
+    if job.file is None:
+        return {"job": job}
+    return _findings(json.loads(jobs.file_of(request.workspace, job.id)[1]))
+
+
+def _findings(report: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "report": report,
+        "n_warnings": report["n_findings"] - report["n_errors"],
+        "findings": report["findings"][:N_FINDINGS],
+        "n_hidden": max(0, report["n_findings"] - N_FINDINGS),
     }
 
 

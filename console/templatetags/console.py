@@ -188,7 +188,9 @@ def timing(timings_ms: Mapping[str, float]) -> str:
 def p95(timings: Mapping[str, Any]) -> str:
     """The 95th percentile of a run's latency; nothing where it was not searched here."""
     value = (timings.get("latency_ms") or {}).get("p95")
-    return "" if value is None else f"{value:,.0f} ms"
+    if value is None:
+        return ""
+    return f"{value:,.0f} ms" if value < 10_000 else f"{value / 1000:,.1f} s"
 
 
 @register.filter

@@ -30,7 +30,8 @@ from backend.models import (
     Workspace,
 )
 from backend.queries import questions as queries
-from backend.services import base_settings, set_files
+from backend.services import base_settings, long_jobs, set_files
+from tests import engine
 from tests.api.conftest import World
 
 pytestmark = pytest.mark.django_db
@@ -106,7 +107,8 @@ def test_a_viewer_is_offered_nothing_that_changes_anything(world: World) -> None
         *(reverse(name, args=[world.set_id]) for name in ("set", "set-versions", "set-check")),
     ):
         forms = re.findall(r'<form method="post"[^>]*action="([^"]*)"|<form method="post"()', read(viewer, address))
-        assert {form[0] for form in forms} <= {"/logout"}, address
+        # A check changes nothing: it looks labels up.
+        assert {form[0] for form in forms} <= {"/logout", reverse("set-check", args=[world.set_id])}, address
     assert viewer.get(reverse("base-new")).status_code == 403
 
 
@@ -340,9 +342,20 @@ def test_questions_show_the_rank_of_the_latest_run_in_each_mode(
 
 def test_labels_are_checked_against_a_base(editor: Client, found_set: QuestionSet, base: KnowledgeBase) -> None:
     editor.post(reverse("set-question-new", args=[found_set.id]), {"question": "What?", "expect": "policies/leaves.md"})
-    html = read(editor, reverse("set-check", args=[found_set.id]), base=base.id)
+    checked = editor.post(reverse("set-check", args=[found_set.id]), {"base": base.id})
+    html = read(editor, checked["Location"])
     assert "3 of 4" in html
     assert "policies/leaves.md" in html
+
+
+def test_labels_of_a_large_set_are_checked_by_a_job(
+    editor: Client, found_set: QuestionSet, base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_jobs, "MOST_AT_ONCE", 3)
+    begun = editor.post(reverse("set-check", args=[found_set.id]), {"base": base.id})["Location"]
+    assert "in the background" in read(editor, begun)
+    engine.drain()
+    assert "3 of 3" in read(editor, begun)
 
 
 def test_sets_found_in_sources_are_listed_with_their_count_or_fault(

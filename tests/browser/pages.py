@@ -63,6 +63,7 @@ def shot(page: Page, name: str) -> None:
 def _shoot(page: Page, name: str) -> None:
     if not os.environ.get("TOUCHSTONE_SHOTS"):
         return
+    page.wait_for_load_state("networkidle")  # plots are drawn for each theme
     height = min(_TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))
     width = int(page.evaluate("document.documentElement.clientWidth"))
     data = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": width, "height": height})

@@ -2,6 +2,13 @@
 "use strict";
 document.documentElement.classList.add("scripted");
 
+// On a narrow screen the navigation is a strip: where one is should be seen.
+const strip = document.querySelector(".side .stay");
+const current = strip && strip.querySelector("[aria-current]");
+if (current && strip.scrollWidth > strip.clientWidth) {
+  strip.scrollLeft = current.offsetLeft - (strip.clientWidth - current.offsetWidth) / 2;
+}
+
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-copy]");
   if (!button) return;
