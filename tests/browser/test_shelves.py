@@ -39,7 +39,7 @@ def test_the_pages_of_a_base(shelf: Page) -> None:
     address = shelf.url
     check(shelf, "base")
     shelf.get_by_role("link", name="Sources", exact=True).click()
-    check(shelf, "base-sources")
+    check(shelf, "")  # a picture of it would show where this machine keeps its files
     shelf.get_by_role("link", name="Indexes", exact=True).click()
     check(shelf, "base-indexes")
     shelf.get_by_role("link", name="Settings", exact=True).click()
