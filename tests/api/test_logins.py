@@ -59,8 +59,9 @@ def test_a_name_that_is_not_known_takes_the_work_of_a_wrong_password(user: User,
         hashed.clear()
         answer = attempt(name, "wrong")
         assert answer.status_code == 422
-        work[name] = list(hashed)
-    assert len({tuple(one) for one in work.values()}) == 1, work
+        # What a weaker hash leaves undone is done besides: it is the sum that takes the time.
+        work[name] = sum(hashed)
+    assert len(set(work.values())) == 1, work
     assert work["amina"], "nothing was hashed"
 
 
