@@ -15,8 +15,8 @@ class QuestionKind(StrEnum):
 
 
 class DraftState(StrEnum):
-    """`open` is still to be asked for, `pending` waits for a person. `dropped` by a filter, `failed` where no question came: both stay, with the reason,
-    and a person may still accept what was dropped."""
+    """`open` is still to be asked for, `pending` waits for a person. `dropped` by a filter, `failed` where no question
+    came: both stay, with the reason, and a person may still accept what was dropped."""
 
     OPEN = "open"
     PENDING = "pending"
