@@ -163,7 +163,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 2 * DATA_UPLOAD_MAX_NUMBER_FILES + 100
 # How many evaluations of each base keep their rankings and snippets; older ones keep their figures.
 KEEP_EVALUATIONS = env.whole("TOUCHSTONE_KEEP_EVALUATIONS", 20, low=1)
 
-# ---- alerts (docs/nightly.md)
+# ---- alerts: docs/nightly.md
 # The first wait after an attempt that failed; it doubles, up to an hour, for a day.
 ALERT_RETRY_SECONDS = env.number("TOUCHSTONE_ALERT_RETRY_SECONDS", 15, low=0.1)
 # Where people open the console, for the links in messages.

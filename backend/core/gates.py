@@ -182,7 +182,8 @@ class Against:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """One run as the rules see it. `lacking` are the keys of must-pass questions that were missed, `unanswered` of
-    those without a result. `spent` None: no price is known. `has_ended` is false where a run was cancelled or failed."""
+    those without a result. `spent` None: no price is known. `has_ended` is false for one that was cancelled or failed.
+    """
 
     name: str
     has_ended: bool

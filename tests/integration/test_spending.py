@@ -143,7 +143,12 @@ def test_a_limit_that_is_reached_stops_what_is_untried_and_keeps_what_is_scored(
     assert ended(evaluation, "keyword") == {(Outcome.OK, ""): 6}
     assert ended(evaluation, "keyword_rerank") == {(Outcome.OK, ""): 3, (Outcome.NOT_RUN, "SPEND_LIMIT"): 3}
     run = evaluation.runs.get(name="keyword_rerank")
-    assert (run.state, run.stop_code, run.counts["n_scored"], run.counts["n_not_run"]) == ("scored", "SPEND_LIMIT", 3, 3)
+    assert (run.state, run.stop_code, run.counts["n_scored"], run.counts["n_not_run"]) == (
+        "scored",
+        "SPEND_LIMIT",
+        3,
+        3,
+    )
     assert "3.75 of 3.00 EUR are spent" in run.stop_reason
     assert (len(standin.calls), spent(base.workspace)) == (3, Decimal("3.75"))
     assert not ProviderState.objects.filter(provider=RERANKER).exists(), "nothing is said against the provider"
