@@ -148,6 +148,8 @@ def body_for(path: str, world: World) -> dict[str, Any]:
         return {"questions": [{"question": "x", "expected": ["a.md"]}]}
     if path.endswith("/sources"):
         return {"name": "area"}
+    if path.startswith("/drafts/") and path.endswith("/review"):
+        return {"draft": str(Draft.objects.filter(generation_id=path.split("/")[2])[0].id)}
     if path == "/workspace":
         return {"workspace": str(world.workspace.id)}
     return {}

@@ -61,7 +61,7 @@ def ask(client: APIClient, case: Case, world: World, *, method: str = "") -> Any
 
 
 def leads_to_login(answer: Any) -> bool:
-    return answer.status_code == 302 and urlsplit(answer.headers["Location"]).path == "/login"
+    return bool(answer.status_code == 302 and urlsplit(answer.headers["Location"]).path == "/login")
 
 
 def member(workspace: Workspace, role: Role) -> APIClient:

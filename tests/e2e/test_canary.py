@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -57,7 +57,7 @@ def broker_content(cluster: Cluster) -> bytes:
     parts = []
     with cluster.broker() as client:
         for key in client.keys("*"):
-            kind = client.type(key).decode()
+            kind = str(cast("bytes", client.type(key)), "ascii")
             if kind == "list":
                 value: Any = client.lrange(key, 0, -1)
             elif kind == "zset":

@@ -25,7 +25,8 @@ def local_minutes(zone: str) -> Numbers:
     quarters = range(first, first + N_DAYS * 86_400, 900)
     offsets = [datetime.fromtimestamp(second, info).utcoffset() or timedelta() for second in quarters]
     shifts = np.repeat([int(offset.total_seconds()) // 60 for offset in offsets], 15)
-    return np.arange(first // 60, first // 60 + len(shifts), dtype=np.int64) + shifts
+    local: Numbers = np.arange(first // 60, first // 60 + len(shifts), dtype=np.int64) + shifts
+    return local
 
 
 def matches(minutes: Numbers, *, minute: int, hour: int | None, day: int | None, month: int | None) -> Numbers:

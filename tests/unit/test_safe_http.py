@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.net import addresses, safe_http
+from backend.net import safe_http
 from backend.net.addresses import Policy, UnsafeUrlError
 from backend.providers import transport
 from backend.providers.base import ProviderError, ProviderFault
@@ -201,7 +201,7 @@ def _resolving(*answers: list[str]) -> Any:
 def test_a_name_that_leads_inside_is_refused_at_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     for said in (["127.0.0.1"], ["8.8.8.8", "10.0.0.1"], ["169.254.169.254"]):
         resolver, _ = _resolving(said)
-        monkeypatch.setattr(addresses.socket, "getaddrinfo", resolver)
+        monkeypatch.setattr("backend.net.addresses.socket.getaddrinfo", resolver)
         safe_http.check("https://innocent.example.com/", STRICT)
         with pytest.raises(UnsafeUrlError):
             safe_http.post("https://innocent.example.com/", b"", headers={}, policy=STRICT, timeout_seconds=2)
@@ -210,7 +210,7 @@ def test_a_name_that_leads_inside_is_refused_at_the_connection(monkeypatch: pyte
 def test_a_name_that_changes_between_check_and_connection_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The judged address is connected to, not the name: the second answer is never asked for."""
     resolver, calls = _resolving(["8.8.8.8"], ["127.0.0.1"])
-    monkeypatch.setattr(addresses.socket, "getaddrinfo", resolver)
+    monkeypatch.setattr("backend.net.addresses.socket.getaddrinfo", resolver)
     connected: list[str] = []
 
     def connect(_: Any, host: str, *__: Any, **___: Any) -> Any:
@@ -233,7 +233,7 @@ def test_a_provider_of_a_workspace_is_called_by_the_same_rules(
         assert (caught.value.fault is ProviderFault.NOT_CONFIGURED) == (policy is STRICT)
         assert len(receiver.seen) == reached
     resolver, _ = _resolving(["10.0.0.7"])
-    monkeypatch.setattr(addresses.socket, "getaddrinfo", resolver)
+    monkeypatch.setattr("backend.net.addresses.socket.getaddrinfo", resolver)
     with pytest.raises(ProviderError, match="private or special network") as caught:
         transport.post_json("https://theirs.example.com/v1", {}, timeout=5, who="theirs", policy=STRICT)
     assert caught.value.fault is ProviderFault.NOT_CONFIGURED
