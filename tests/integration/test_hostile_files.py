@@ -95,8 +95,8 @@ def tried(act):
     except BaseException as error:
         return type(error).__name__
 print(
-    tried(lambda: socket.create_connection((sys.argv[2], int(sys.argv[3])), timeout=2)),
-    tried(lambda: socket.create_connection(("127.0.0.1", 80), timeout=2)),
+    tried(lambda: socket.socket().connect((sys.argv[2], int(sys.argv[3])))),
+    tried(lambda: socket.socket().connect(("127.0.0.1", 80))),
     tried(lambda: os.environ["DATABASE_URL"]),
     tried(lambda: "found" if b"DATABASE_URL" in open(f"/proc/{os.getppid()}/environ", "rb").read() else "not there"),
 )

@@ -43,12 +43,19 @@ question_set = model("QuestionSet").objects.create(workspace=workspace, name="go
 version = model("QuestionSetVersion").objects.create(
     question_set=question_set, number=1, content_hash="c" * 64, n_questions=1
 )
-model("Question").objects.create(version=version, ordinal=0, key="q1", text="How long is the leave?", body={})
+model("Question").objects.create(version=version, ordinal=0, key="q1", text="How long is the leave?")
 evaluation = model("Evaluation").objects.create(
-    workspace=workspace, version=version, state="completed", scope={}, plan={}, n_questions=1, deadline_at=now
+    workspace=workspace, question_set_version=version, set_name="golden@1", state="completed", scope={}, plan={},
+    n_questions=1, deadline_at=now,
 )
 run = model("Run").objects.create(
-    workspace=workspace, evaluation=evaluation, name="keyword", mode="keyword", state="scored"
+    workspace=workspace, evaluation=evaluation, ordinal=0, name="keyword", mode="keyword", state="scored", config={},
+    config_fingerprint="f" * 64, set_hash="s" * 64, code_version="1", metric_definitions="1", level="document", top_k=10,
+    primary_metric="mrr@10",
+)
+model("Slice").objects.create(
+    workspace=workspace, evaluation=evaluation, epoch=1, kind="search", lane="search", root=True, items=[0],
+    first=0, last=0,
 )
 model("Result").objects.create(
     run=run, ordinal=0, question_key="q1", outcome="ok", epoch=1, judged={"k": []}, ranking=[]
