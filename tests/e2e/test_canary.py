@@ -123,8 +123,8 @@ def test_a_key_goes_to_its_provider_and_nowhere_else(cluster: Cluster, standin: 
         "question_set": made,
         "scope": {"knowledge_base": base},
         "configurations": [
-            {"mode": "keyword_rerank", "reranker": "http:near"},
-            {"mode": "keyword_rerank", "reranker": "cohere:rerank-v4.0-pro"},
+            {"name": "near", "mode": "keyword_rerank", "reranker": "http:near"},
+            {"name": "cohere", "mode": "keyword_rerank", "reranker": "cohere:rerank-v4.0-pro"},
             {"mode": "semantic"},
         ],
     }

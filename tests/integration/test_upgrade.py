@@ -50,8 +50,8 @@ evaluation = model("Evaluation").objects.create(
 )
 run = model("Run").objects.create(
     workspace=workspace, evaluation=evaluation, ordinal=0, name="keyword", mode="keyword", state="scored", config={},
-    config_fingerprint="f" * 64, set_hash="s" * 64, code_version="1", metric_definitions="1", level="document", top_k=10,
-    primary_metric="mrr@10",
+    config_fingerprint="f" * 64, set_hash="s" * 64, code_version="1", metric_definitions="1", level="document",
+    top_k=10, primary_metric="mrr@10",
 )
 model("Slice").objects.create(
     workspace=workspace, evaluation=evaluation, epoch=1, kind="search", lane="search", root=True, items=[0],
