@@ -17,6 +17,8 @@ STRONG = secrets.token_urlsafe(48)
 @pytest.mark.parametrize(
     "key",
     ["", "short", "a" * 64, "abababab" * 8, "changeme-changeme-0123456789-abcdefgh", "django-insecure-" + STRONG],
+    # Every runner of the tests must call them the same.
+    ids=["none", "short", "one letter", "two letters", "an example", "made for development"],
 )
 def test_a_weak_secret_is_refused_and_says_how_to_make_one(key: str) -> None:
     told = production.fault(key=key, is_kept=True, debug=False)
