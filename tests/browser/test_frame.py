@@ -43,6 +43,6 @@ def test_without_scripts_the_first_steps_are_the_same(windows: Windows) -> None:
     page.get_by_label("Files").set_input_files(
         files=[FilePayload(name="note.md", mimeType="text/markdown", buffer=b"# A note\n\nThe canteen opens at noon.")]
     )
-    page.get_by_label("Source").fill("notes")
+    page.locator("#upload-source").fill("notes")
     page.get_by_role("button", name="Upload", exact=True).click()
     expect(page.get_by_text("1 document taken in")).to_be_visible()

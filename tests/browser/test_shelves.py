@@ -5,6 +5,7 @@ from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.conftest import Windows
 from tests.browser.pages import check
+from tests.e2e.cluster import Cluster
 
 _BROKEN = (
     b'{"question": "How long is parental leave?", "expected": ["policies/parental-leave.md"]}\n'
@@ -84,6 +85,7 @@ def test_a_search_becomes_a_question(shelf: Page) -> None:
         '{"question": "How long is parental leave?", "expected": ["policies/parental-leave.md"], "tags": ["leave"]}'
     )
     shelf.get_by_role("button", name="Make the set").click()
+    shelf.set_default_timeout(_PATIENCE)  # the first search loads the model
     shelf.goto("/search")
     shelf.get_by_label("In", exact=True).select_option("handbook")
     shelf.get_by_label("Question", exact=True).fill("Who approves a trip abroad?")
@@ -108,9 +110,13 @@ def test_a_search_becomes_a_question(shelf: Page) -> None:
     check(shelf, "set-check")
 
 
-def test_what_was_measured_is_on_the_overview_and_in_the_history(windows: Windows) -> None:
+def test_what_was_measured_is_on_the_overview_and_in_the_history(windows: Windows, service: Cluster) -> None:
+    service.wait(
+        lambda: all(one["is_final"] for one in service.get("evaluations")["results"]), "the evaluations", seconds=240
+    )
     page = windows.open()
     page.goto("/")
+    expect(page.locator(".course .headline").first).to_be_visible()
     check(page, "overview")
     page.goto("/sets")
     check(page, "sets")
@@ -120,5 +126,5 @@ def test_what_was_measured_is_on_the_overview_and_in_the_history(windows: Window
     page.get_by_label("Question set").select_option("handbook:.touchstone/handbook.jsonl")
     page.get_by_label("Knowledge base").select_option("handbook")
     page.get_by_role("button", name="Show").click()
-    expect(page.locator("tbody tr").first).to_be_visible()
+    expect(page.get_by_role("region", name="Runs").locator("tbody tr").first).to_be_visible()
     check(page, "history")
