@@ -21,12 +21,13 @@ def clean(raw: str) -> str:
     if _UNUSABLE.search(raw):
         raise PathError("The path holds control characters, or bytes that are not UTF-8.")
     text = unicodedata.normalize("NFC", raw.replace("\\", "/"))
-    if text.startswith("/") or _DRIVE.match(text):
-        raise PathError("The path is absolute; it must be relative to its source.")
     parts = [part for part in text.split("/") if part not in {"", "."}]
+    path = "/".join(parts)
+    # A drive may stand behind `./` too.
+    if text.startswith("/") or _DRIVE.match(text) or _DRIVE.match(path):
+        raise PathError("The path is absolute; it must be relative to its source.")
     if ".." in parts:
         raise PathError("The path climbs out of its source with `..`.")
-    path = "/".join(parts)
     if not path:
         raise PathError("The path is empty.")
     if len(path) > MAX_LENGTH:
