@@ -123,10 +123,10 @@ def _before_after(lease: Any) -> None:
         die()
 
 
-def _before_numbers(*_: Any, **__: Any) -> None:
+def _before_numbers(lease: Any, **_: Any) -> None:
     note("numbers", ".")
     dawdle("slow-numbers")
-    if falls_through("in-numbers"):
+    if told("doomed") == str(lease.evaluation):
         die()
 
 

@@ -33,8 +33,8 @@ def test_f20_numbers_whose_process_dies_five_times_fail_their_run_and_no_other(
     faulty: Cluster, small: Shelf, undisturbed: str
 ) -> None:
     """The results are kept: a retry makes the numbers from them, and asks nobody anything."""
-    faulty.open_door("in-numbers", n=5)
     doomed = submit(faulty, small, **MODES)
+    faulty.tell(doomed=doomed)
     faulty.wait(lambda: len(faulty.noted("numbers")) >= 1, "the first death", seconds=180)
     other = submit(faulty, small, **WORDS)
     final = faulty.finished(doomed)
@@ -42,6 +42,7 @@ def test_f20_numbers_whose_process_dies_five_times_fail_their_run_and_no_other(
     assert deaths(faulty, doomed) == 5
     assert oracle.n_results(faulty, doomed) == 2 * N_QUESTIONS
     assert faulty.finished(other)["state"] == "completed"
+    faulty.tell(doomed="")
     asked = len(faulty.noted("asked"))
     assert faulty.http.post(f"evaluations/{doomed}/retry").status_code == 202
     check(faulty, doomed, small, undisturbed)
