@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from kombu.exceptions import OperationalError
 
-from backend import dispatch
+from backend import celery_app, dispatch
 from backend.dispatch import Doorbell
 
 BELLS = [Doorbell(slice_id=UUID(int=number), delivery=1, lane="search") for number in range(3)]
@@ -20,7 +20,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(task)
         raise OperationalError("timed out")
 
-    monkeypatch.setattr(dispatch.app, "send_task", refuse)
+    monkeypatch.setattr(celery_app.app, "send_task", refuse)
     monkeypatch.setattr(dispatch._Patience, "away_until", 0.0)
     return found
 
