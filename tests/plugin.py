@@ -9,9 +9,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from backend import embedded
+from backend import embedded, env
 
 _running: list[tuple[embedded.Supervisor, Path]] = []
 
@@ -23,6 +24,17 @@ def _needs_no_services(arguments: list[str]) -> bool:
     ]
     folders = ("tests/unit", "tests/browser")
     return bool(paths) and all(any(one in path.replace(os.sep, "/") for one in folders) for path in paths)
+
+
+def never_wait_for_the_disk(database_url: str) -> None:
+    """What is written is safe from a killed server, not from a crash of the machine: enough for a test's data, and
+    emptying the tables after a test takes a tenth of the time."""
+    parts = env.database(database_url)
+    with psycopg.connect(
+        host=str(parts["HOST"]), user=str(parts["USER"]), dbname=str(parts["NAME"]), autocommit=True
+    ) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,6 +50,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
     _running.append((supervisor, home))
     if supervisor.services.database_url:
         os.environ.setdefault("DATABASE_URL", supervisor.services.database_url)
+        never_wait_for_the_disk(supervisor.services.database_url)
     if supervisor.services.redis_url:
         os.environ.setdefault("REDIS_URL", supervisor.services.redis_url)
 

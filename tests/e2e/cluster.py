@@ -17,6 +17,7 @@ import redis
 
 from backend import embedded, env
 from backend.embedded.processes import read_procfile
+from tests.plugin import never_wait_for_the_disk
 
 ROOT = Path(__file__).resolve().parents[2]
 FAULTY = "tests.e2e.faulty"
@@ -62,6 +63,7 @@ class Cluster:
         self._stack.callback(self.stop)
         self.redis_url = supervisor.services.redis_url
         self.database_url = supervisor.services.database_url
+        never_wait_for_the_disk(self.database_url)
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {

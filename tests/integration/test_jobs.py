@@ -218,7 +218,7 @@ def test_a_cancelled_job_whose_worker_died_is_closed_by_the_sweeper(workspace: W
     jobs.begin(claimed(job))
     assert jobs.cancel(workspace, job.id).state == JobState.CANCELLING
     assert sweeper.advance() == 0
-    Slice.objects.filter(job=job).update(lease_until=timezone.now() - timedelta(seconds=1))
+    Slice.objects.filter(job=job).update(lease_until=timezone.now() - timedelta(hours=1))
     assert sweeper.advance() == 1
     assert seen(job).state == JobState.CANCELLED
 
@@ -240,7 +240,7 @@ def test_a_job_whose_workers_die_five_times_is_failed_and_says_so(workspace: Wor
     for _ in range(sweeper.MOST_DEATHS):
         assert seen(job).state != JobState.FAILED
         claimed(job)
-        Slice.objects.filter(job=job).update(lease_until=timezone.now() - timedelta(seconds=1))
+        Slice.objects.filter(job=job).update(lease_until=timezone.now() - timedelta(hours=1))
         sweeper.expire()
     assert (seen(job).state, seen(job).code) == (JobState.FAILED, ErrorCode.WORKER_LOST)
     assert not Slice.objects.filter(job=job, state__in=["pending", "queued", "leased"]).exists()
