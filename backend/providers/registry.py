@@ -71,7 +71,7 @@ def reranker(spec: str, settings: ProviderSettings) -> Reranker:
             )
         case "cohere":
             return cohere_.CohereReranker(name, settings)
-        case llm_rerank.LISTWISE | llm_rerank.POINTWISE:
+        case llm_rerank.LISTWISE | llm_rerank.POINTWISE if all(_split(name)):
             return llm_rerank.LlmReranker(chat(name, settings), pointwise=kind == llm_rerank.POINTWISE)
         case _:
             raise _unknown(spec, what="reranker", variable="TOUCHSTONE_RERANKER", known=_RERANKERS)
@@ -89,7 +89,7 @@ def describe_reranker(spec: str, settings: ProviderSettings) -> RerankerInfo:
             return http_rerank.describe(settings.http_reranker(name))
         case "cohere":
             return cohere_.describe_reranker(name, settings)
-        case llm_rerank.LISTWISE | llm_rerank.POINTWISE:
+        case llm_rerank.LISTWISE | llm_rerank.POINTWISE if all(_split(name)):
             info = describe_chat(name, settings)
             return llm_rerank.describe(info.spec, base_url=info.base_url, pointwise=kind == llm_rerank.POINTWISE)
         case _:

@@ -1,6 +1,7 @@
 """The process that opens strangers' files: started by parent.py, one document after another until told to end."""
 
 import os
+import resource
 import socket
 import sys
 from typing import Any
@@ -17,7 +18,9 @@ def main(arguments: list[str]) -> None:
     sys.modules["numpy"] = None  # type: ignore[assignment]
     connection = socket.socket(fileno=descriptor)
     walls = isolation.enter(memory_bytes=memory_bytes, parent_pid=parent_pid)
-    wire.send(connection, {"ready": walls.as_dict(), "pid": os.getpid()})
+    # What the kernel says of a process begins with the size of the one that started it.
+    inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    wire.send(connection, {"ready": walls.as_dict(), "pid": os.getpid(), "ru_maxrss": inherited})
     while True:
         try:
             request, data = wire.receive(connection, most_body_bytes=memory_bytes)

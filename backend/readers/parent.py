@@ -54,6 +54,7 @@ class ReaderChild:
         self._owner = 0
         self._n_read = 0
         self._isolation: dict[str, bool] = {}
+        self._inherited_rss = 0
 
     def __enter__(self) -> Self:
         return self
@@ -159,12 +160,13 @@ class ReaderChild:
         try:
             hello, _ = wire.receive(ours, deadline=time.monotonic() + _START_SECONDS)
             self._isolation = dict(hello["ready"])
-        except (wire.WireClosedError, wire.WireTimeoutError, KeyError) as error:
+            self._inherited_rss = int(hello["ru_maxrss"])
+        except (wire.WireClosedError, wire.WireTimeoutError, KeyError, TypeError, ValueError) as error:
             self._stop()
             raise RuntimeError("the process that reads documents does not start") from error
 
     def _stop(self) -> int:
-        """Ends the process; the bytes of memory that it held at most."""
+        """Ends the process; the bytes of memory that it held at most, 0 where that is not known."""
         process, connection = self._process, self._connection
         self._process = self._connection = None
         if connection is not None:
@@ -179,7 +181,8 @@ class ReaderChild:
             process.returncode = -signal.SIGKILL
             return 0
         process.returncode = os.waitstatus_to_exitcode(status)
-        return _resident_bytes(usage)
+        # No more than it began with is the size of whoever started it, a worker with its models: not its own.
+        return _resident_bytes(usage) if usage.ru_maxrss > self._inherited_rss else 0
 
 
 def _resident_bytes(usage: resource.struct_rusage) -> int:

@@ -1,7 +1,7 @@
 """Limits and spending over HTTP; and what an evaluation says it waits for."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 
 from backend.core.states import EvaluationState, Lane, SliceKind
 from backend.models import Evaluation, ProviderState, Result, Scope, Slice
+from backend.search import providers
 from backend.services import spending
 from backend.services.results import ResultRow
 from backend.services.spending import PaidFor, Purpose
@@ -25,9 +26,12 @@ NEAR = "http:near"
 
 
 @pytest.fixture
-def priced(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def priced(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.PRICES = {"currency": "EUR", NEAR: {"rerank_calls": 0.5}}
     monkeypatch.setenv("TOUCHSTONE_RERANK_NEAR_URL", "http://127.0.0.1:9")
+    providers.forget()
+    yield
+    providers.forget()
 
 
 def test_limits_are_the_installations_until_the_workspace_has_its_own(world: World, settings: Settings) -> None:

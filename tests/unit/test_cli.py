@@ -407,5 +407,6 @@ def test_every_command_has_help_with_examples_and_is_documented(name: str, touch
     assert f"touchstone {name.split(maxsplit=1)[0]}" in ended.out.partition("Examples:")[2]
     told = (ROOT / "docs/command-line.md").read_text()
     assert f"touchstone {name}" in told
-    options = {word.strip("│ ,") for word in ended.out.split() if word.startswith("--") and word != "--help"}
+    # A narrow terminal cuts the longest ones.
+    options = {word.strip("│ ,.…") for word in ended.out.split() if word.startswith("--") and word != "--help"}
     assert {option for option in options if option not in told} == set(), "not in docs/command-line.md"
