@@ -33,8 +33,8 @@ up: $(READY)  ## Run the service on this machine until Ctrl-C
 	@$(BIN)/touchstone up
 
 test: $(READY)  ## All tests but the long fault suite (what CI runs)
+	@command -v chromium >/dev/null && echo "Browser tests are not among these: make test-browser." || echo "Browser tests are not run: there is no chromium here."
 	@$(PYTEST) tests -n $(JOBS) --dist loadfile
-	@command -v chromium >/dev/null && echo "Browser tests are not among them: make test-browser." || echo "Browser tests were not run: there is no chromium here."
 
 test-browser: $(READY)  ## The console walked through with chromium (skipped where there is none)
 	@$(PYTEST) tests/browser -m browser
@@ -72,7 +72,7 @@ audit: $(READY)  ## Known vulnerabilities of the pinned packages, where the serv
 	@.ci/audit.sh
 
 test-api-fuzz: $(READY)  ## schemathesis against a live server: at least 5,000 cases (some minutes)
-	@TOUCHSTONE_FUZZ_EXAMPLES=60 $(PYTEST) tests/fuzz -s
+	@TOUCHSTONE_FUZZ_EXAMPLES=60 $(PYTEST) tests/fuzz -m fuzz -s
 
 clean:  ## Remove caches and the embedded services' data of this folder
 	@rm -rf .touchstone .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

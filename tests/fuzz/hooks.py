@@ -40,9 +40,12 @@ def map_case(context: Any, case: Any) -> Any:
         if label in WORLD["never"]:
             case.path_parameters = dict.fromkeys(case.path_parameters or {}, "00000000-0000-7000-8000-000000000000")
             return case
-        if case.path_parameters and _random.random() < 0.67:
+        # What would lock the caller out is done to spare ones only.
+        always = operation.path.startswith(("/api/v1/tokens/", "/api/v1/members/"))
+        if case.path_parameters and (always or _random.random() < 0.67):
+            is_end = label in WORLD["kept"]
             case.path_parameters = {
-                name: _known(operation.path, name, value) for name, value in case.path_parameters.items()
+                name: _known(operation.path, name, value, others=is_end) for name, value in case.path_parameters.items()
             }
         body = WORLD["bodies"].get(label)
         if body is not None and _random.random() < 0.5:
@@ -89,9 +92,12 @@ def _learn(path: str, data: dict[str, Any]) -> None:
                     del pool[:-40]
 
 
-def _known(path: str, name: str, value: Any) -> Any:
-    """An id from the list before this part of the path: the first ones are kept for reading, so mostly those."""
-    pool = WORLD["parts"].get(name) or _pools.get(path.partition("/{" + name + "}")[0])
+def _known(path: str, name: str, value: Any, *, others: bool) -> Any:
+    """An id from the list before this part of the path; mostly the first ones. `others`: one that came later."""
+    before = path.partition("/{" + name + "}")[0]
+    pool = _pools.get(before, []) if others else WORLD["parts"].get(name) or _pools.get(before, [])
+    if others:
+        pool = [one for one in pool if one not in WORLD["ids"].get(before, [])]
     if not pool:
         return value
     return pool[0] if _random.random() < 0.5 else _random.choice(pool)
