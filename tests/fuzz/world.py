@@ -80,7 +80,7 @@ class World:
             "evaluation_id": self.ids[f"{V1}/evaluations"][0],
             "question": "q0",
             "question_key": "q0",
-            "question_set": question_set,
+            "ingestion_id": cluster.get(f"knowledge-bases/{base}/ingestions")["results"][0]["id"],
         }
         # Reading first, deleting last.
         rest = sorted(operations, key=lambda label: ("DELETE" in label, "GET" not in label, label))
@@ -184,7 +184,11 @@ def make(cluster: Cluster, name: str) -> World:
             f"PATCH {V1}/workspaces/{{workspace_id}}": {"name": "fuzzed"},
             f"POST {V1}/schedules": {"name": "nightly", "cron": "0 2 * * *", "evaluation": evaluation},
             f"POST {V1}/gates/check": {"run": runs[0], "rules": [{"rule": "floor", "metric": "mrr@10", "least": 0.0}]},
-            f"POST {V1}/question-sets/generate": {"scope": scope, "llm": "openai:x", "sample_size": 1},
+            f"POST {V1}/question-sets/generate": {
+                "knowledge_base": shelf.knowledge_base,
+                "llm": "openai:x",
+                "sample_size": 1,
+            },
             f"POST {V1}/provider-keys": {"provider": "cohere", "key": "a-key-for-nobody"},
         },
         never=[f"DELETE {V1}/workspaces/{{workspace_id}}"],
