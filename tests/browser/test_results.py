@@ -122,9 +122,10 @@ def test_a_run_that_is_cancelled_keeps_what_was_finished(page: Page, service: Cl
 
 def test_a_dead_reranker_is_shown_as_not_available_with_its_reason(page: Page, service: Cluster) -> None:
     handbook(page, service)
-    evaluate(page, "keyword", "keyword_rerank", label="dead", finer={"Reranker": "http:down"})
+    # By meaning every question has a pool; one without is scored as empty, and asks no reranker.
+    evaluate(page, "keyword", "hybrid_rerank", label="dead", finer={"Reranker": "http:down"})
     to_its_end(page)
-    tile = page.locator(".tile", has=page.get_by_role("link", name="keyword_rerank", exact=True))
+    tile = page.locator(".tile", has=page.get_by_role("link", name="hybrid_rerank", exact=True))
     expect(tile).to_contain_text("n/a")
     expect(tile).to_contain_text("PROVIDER_UNAVAILABLE")
     expect(page.locator(".tile").first).to_contain_text("±")
