@@ -9,6 +9,7 @@ export UV_SYSTEM_CERTS := 1
 PYTEST := $(BIN)/pytest
 # Test files run beside each other, each runner with a PostgreSQL and a broker of its own: many of them mostly wait.
 JOBS ?= 3
+BROWSER ?= tests/browser
 
 .PHONY: help setup demo up test test-browser test-unit lint types contracts check lock measure measure-anthropic chaos soak audit test-api-fuzz clean
 
@@ -34,10 +35,10 @@ up: $(READY)  ## Run the service on this machine until Ctrl-C
 
 test: $(READY)  ## All tests but the long fault suite (what CI runs)
 	@command -v chromium >/dev/null && echo "Browser tests are not among these: make test-browser." || echo "Browser tests are not run: there is no chromium here."
-	@$(PYTEST) tests -n $(JOBS) --dist loadfile
+	@$(PYTEST) tests -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 test-browser: $(READY)  ## The console walked through with chromium (skipped where there is none)
-	@$(PYTEST) tests/browser -m browser
+	@$(PYTEST) $(BROWSER) -m browser
 
 chaos: $(READY)  ## The long fault suite: what takes minutes to show
 	@$(PYTEST) tests -m chaos -s

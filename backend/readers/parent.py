@@ -25,6 +25,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from backend.readers.child import main; main(sys.argv[2:])"
 _START_SECONDS = 30.0
 _DOCUMENTS_PER_CHILD = 2_000
+_END_SECONDS = 2.0
 _ATTEMPTS = 2
 
 
@@ -93,7 +94,7 @@ class ReaderChild:
                         "Split it, or save it in a simpler form.",
                     ) from error
                 except wire.WireClosedError as error:
-                    n_bytes = self._stop()
+                    n_bytes = self._stop(has_closed=True)
                     if n_bytes > self._memory_bytes * 0.6:
                         raise DocumentError(ErrorCode.DOCUMENT_TOO_LARGE, too_much_memory()) from error
                     # Once may be the machine's doing (out of memory elsewhere): the document gets a second try.
@@ -165,8 +166,9 @@ class ReaderChild:
             self._stop()
             raise RuntimeError("the process that reads documents does not start") from error
 
-    def _stop(self) -> int:
-        """Ends the process; the bytes of memory that it held at most, 0 where that is not known."""
+    def _stop(self, *, has_closed: bool = False) -> int:
+        """Ends the process; the bytes of memory that it held at most, 0 where that is not known. One that closed its
+        end is ending by itself: it gets a moment, since how it ended tells why."""
         process, connection = self._process, self._connection
         self._process = self._connection = None
         if connection is not None:
@@ -174,6 +176,11 @@ class ReaderChild:
         if process is None or process.returncode is not None:
             return 0
         try:
+            until = time.monotonic() + (_END_SECONDS if has_closed else 0.0)
+            while time.monotonic() < until and not os.waitid(
+                os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
+            ):
+                time.sleep(0.01)
             os.kill(process.pid, signal.SIGKILL)
             # wait4 and not Popen.wait: it tells the memory of this one process.
             _, status, usage = os.wait4(process.pid, 0)
@@ -181,8 +188,10 @@ class ReaderChild:
             process.returncode = -signal.SIGKILL
             return 0
         process.returncode = os.waitstatus_to_exitcode(status)
-        # No more than it began with is the size of whoever started it, a worker with its models: not its own.
-        return _resident_bytes(usage) if usage.ru_maxrss > self._inherited_rss else 0
+        # No more than it began with is the size of whoever started it, a worker with its models: not its own. Then a
+        # kill from outside says nothing of the document, and any other end is most likely that of its memory.
+        is_unknown = usage.ru_maxrss <= self._inherited_rss
+        return 0 if is_unknown and process.returncode == -signal.SIGKILL else _resident_bytes(usage)
 
 
 def _resident_bytes(usage: resource.struct_rusage) -> int:

@@ -88,6 +88,7 @@ def pg_dump() -> Path:
     return Path(spec.origin).parent / "pginstall" / "bin" / "pg_dump"
 
 
+@pytest.mark.chaos
 def test_a_key_goes_to_its_provider_and_nowhere_else(cluster: Cluster, standin: Standin, tmp_path: Path) -> None:
     seen: dict[str, bytes] = {}
     standin.set_script(Script(strikes={"refused": {"fault": Fault.STATUS, "status": 401, "body": ECHO}}))

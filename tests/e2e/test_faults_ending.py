@@ -26,7 +26,8 @@ from tests.standins import Script, Standin
 
 ENDED = {"completed", "failed", "cancelled"}
 
-pytestmark = pytest.mark.timeout(900)
+# What fits into CI beside the rest is less than these take.
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 
 def test_f20_numbers_whose_process_dies_five_times_fail_their_run_and_no_other(

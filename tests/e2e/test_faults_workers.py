@@ -30,7 +30,8 @@ from tests.e2e.oracle import submit
 from tests.e2e.shelf import Shelf
 from tests.standins import Script, Standin
 
-pytestmark = pytest.mark.timeout(900)
+# What fits into CI beside the rest is less than these take.
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 
 def test_f1_a_killed_worker_costs_a_lease_and_no_result(

@@ -16,7 +16,8 @@ from tests.e2e.shelf import Shelf, fill
 from tests.standins import Script, Standin
 
 # Two services are started here, and a busy machine takes its time over each.
-pytestmark = pytest.mark.timeout(900)
+# What fits into CI beside the rest is less than these take.
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 MODES = {"modes": ["keyword", "keyword_rerank"], "reranker": "http:near", "cache": False}
 

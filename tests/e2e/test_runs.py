@@ -9,6 +9,9 @@ from tests.e2e.cluster import WORKERS, Cluster
 from tests.e2e.shelf import Shelf, fill
 from tests.standins import Script, Standin
 
+# One after the other, 300 calls of 0.3 s take 90 s; other test files run beside this one.
+_MOST_SECONDS = 45
+
 
 def submit(cluster: Cluster, shelf: Shelf, **fields: Any) -> str:
     body = {"question_set": shelf.question_set, "scope": {"knowledge_base": shelf.knowledge_base}, **fields}
@@ -56,9 +59,9 @@ def test_a_long_reranked_set_runs_in_the_background(cluster: Cluster, shelf: She
     took = 0.0
     for _ in range(3):
         took = _reranked_seconds(cluster, shelf, standin)
-        if took < 20:
+        if took < _MOST_SECONDS:
             break
-    assert took < 20
+    assert took < _MOST_SECONDS
 
 
 def _reranked_seconds(cluster: Cluster, shelf: Shelf, standin: Standin) -> float:
