@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.cluster import WORKERS, Cluster
+from tests.e2e.oracle import ranks
 from tests.e2e.shelf import Shelf, fill
 from tests.standins import Script, Standin
 
@@ -16,22 +17,6 @@ _MOST_SECONDS = 45
 def submit(cluster: Cluster, shelf: Shelf, **fields: Any) -> str:
     body = {"question_set": shelf.question_set, "scope": {"knowledge_base": shelf.knowledge_base}, **fields}
     return str(cluster.post("evaluations", body)["id"])
-
-
-def ranks(cluster: Cluster, evaluation: str) -> dict[str, list[tuple[Any, ...]]]:
-    """What every question of every run ended as, with its judged list: two undisturbed runs give the same."""
-    rows = cluster.sql(
-        """
-        SELECT r.name, x.ordinal, x.outcome, x.code, x.first_rank, x.judged::text
-        FROM backend_result x JOIN backend_run r ON r.id = x.run_id
-        WHERE r.evaluation_id = %s ORDER BY r.name, x.ordinal
-        """,
-        evaluation,
-    )
-    found: dict[str, list[tuple[Any, ...]]] = {}
-    for name, *rest in rows:
-        found.setdefault(name, []).append(tuple(rest))
-    return found
 
 
 def check_whole(cluster: Cluster, evaluation: str, shelf: Shelf, *, n_runs: int) -> None:
