@@ -6,6 +6,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 # Certificates that the machine trusts, a company proxy's too.
 export UV_SYSTEM_CERTS := 1
+# Every process of the service would compile its packages again at each start: three times the time.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/pytest
 # Test files run beside each other, each runner with a PostgreSQL and a broker of its own: many of them mostly wait.
 JOBS ?= 3

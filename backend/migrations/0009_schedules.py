@@ -1,34 +1,16 @@
-from django.db import migrations, models
 import backend.core.alerts
 import backend.models.base
 import django.db.models.deletion
+from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("backend", "0008_spend")]
+
+    dependencies = [
+        ('backend', '0008_spend'),
+    ]
 
     operations = [
-        migrations.AddField(
-            model_name='run',
-            name='pruned_at',
-            field=models.DateTimeField(blank=True, null=True),
-        ),
-        migrations.CreateModel(
-            name='Alert',
-            fields=[
-                ('id', models.UUIDField(default=backend.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('gate', 'gate'), ('missed', 'missed'), ('not_run', 'not_run'), ('provider', 'provider')], max_length=20)),
-                ('key', models.CharField(max_length=500)),
-                ('state', models.CharField(choices=[('open', 'open'), ('resolved', 'resolved')], default=backend.core.alerts.AlertState['OPEN'], max_length=10)),
-                ('title', models.CharField(max_length=300)),
-                ('detail', models.JSONField(default=dict)),
-                ('recovery', models.JSONField(default=dict)),
-                ('opened_at', models.DateTimeField()),
-                ('resolved_at', models.DateTimeField(null=True)),
-                ('evaluation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='alerts', to='backend.evaluation')),
-                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='backend.workspace')),
-            ],
-        ),
         migrations.CreateModel(
             name='AlertTarget',
             fields=[
@@ -42,6 +24,9 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alert_targets', to='backend.workspace')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('workspace', 'name'), name='alert_target_name_is_unique_in_workspace'), models.CheckConstraint(condition=models.Q(('kind__in', ['email', 'webhook'])), name='alert_target_kind_is_known')],
+            },
         ),
         migrations.CreateModel(
             name='Baseline',
@@ -62,6 +47,9 @@ class Migration(migrations.Migration):
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='baselines', to='backend.run')),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='baselines', to='backend.workspace')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(condition=models.Q(('retired_at__isnull', True)), fields=('workspace', 'subject'), name='one_baseline_in_force_per_subject')],
+            },
         ),
         migrations.CreateModel(
             name='CorpusSnapshot',
@@ -72,50 +60,9 @@ class Migration(migrations.Migration):
                 ('used_at', models.DateTimeField()),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='backend.workspace')),
             ],
-        ),
-        migrations.CreateModel(
-            name='Delivery',
-            fields=[
-                ('id', models.UUIDField(default=backend.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('event', models.CharField(max_length=10)),
-                ('body', models.JSONField()),
-                ('state', models.CharField(choices=[('pending', 'pending'), ('delivered', 'delivered'), ('failed', 'failed'), ('dropped', 'dropped')], default=backend.core.alerts.DeliveryState['PENDING'], max_length=10)),
-                ('n_attempts', models.PositiveIntegerField(default=0)),
-                ('reason', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('alert', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='backend.alert')),
-                ('target', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='backend.alerttarget')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='Gate',
-            fields=[
-                ('id', models.UUIDField(default=backend.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=200)),
-                ('rules', models.JSONField()),
-                ('enabled', models.BooleanField(default=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gates', to='backend.workspace')),
-            ],
-        ),
-        migrations.AddField(
-            model_name='alert',
-            name='gate',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='alerts', to='backend.gate'),
-        ),
-        migrations.CreateModel(
-            name='GateCheck',
-            fields=[
-                ('id', models.UUIDField(default=backend.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('revision', models.PositiveIntegerField()),
-                ('outcome', models.CharField(choices=[('passed', 'passed'), ('broken', 'broken'), ('unchecked', 'unchecked'), ('uncovered', 'uncovered')], max_length=10)),
-                ('report', models.JSONField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('evaluation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gate_checks', to='backend.evaluation')),
-                ('gate', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='checks', to='backend.gate')),
-                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gate_checks', to='backend.workspace')),
-            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('workspace', 'fingerprint'), name='one_snapshot_per_corpus_fingerprint')],
+            },
         ),
         migrations.CreateModel(
             name='Schedule',
@@ -134,11 +81,25 @@ class Migration(migrations.Migration):
                 ('question_set', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='schedules', to='backend.questionset')),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='schedules', to='backend.workspace')),
             ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('enabled', True)), fields=['next_run_at'], name='schedule_due')],
+                'constraints': [models.UniqueConstraint(fields=('workspace', 'name'), name='schedule_name_is_unique_in_workspace')],
+            },
         ),
-        migrations.AddField(
-            model_name='gate',
-            name='schedule',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='gates', to='backend.schedule'),
+        migrations.CreateModel(
+            name='Gate',
+            fields=[
+                ('id', models.UUIDField(default=backend.models.base.new_id, editable=False, primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=200)),
+                ('rules', models.JSONField()),
+                ('enabled', models.BooleanField(default=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gates', to='backend.workspace')),
+                ('schedule', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='gates', to='backend.schedule')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('workspace', 'name'), name='gate_name_is_unique_in_workspace')],
+            },
         ),
         migrations.CreateModel(
             name='Firing',
@@ -158,82 +119,70 @@ class Migration(migrations.Migration):
                 ('evaluation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='firings', to='backend.evaluation')),
                 ('schedule', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='firings', to='backend.schedule')),
             ],
+            options={
+                'indexes': [models.Index(fields=['schedule', '-slot_at'], name='firing_by_schedule')],
+                'constraints': [models.UniqueConstraint(fields=('schedule', 'slot_at'), name='one_firing_per_schedule_and_slot'), models.CheckConstraint(condition=models.Q(('state__in', ['started', 'skipped', 'covered', 'missed', 'failed'])), name='firing_state_is_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Alert',
+            fields=[
+                ('id', models.UUIDField(default=backend.models.base.new_id, editable=False, primary_key=True, serialize=False)),
+                ('kind', models.CharField(choices=[('gate', 'gate'), ('missed', 'missed'), ('not_run', 'not_run'), ('provider', 'provider')], max_length=20)),
+                ('key', models.CharField(max_length=500)),
+                ('state', models.CharField(choices=[('open', 'open'), ('resolved', 'resolved')], default=backend.core.alerts.AlertState['OPEN'], max_length=10)),
+                ('title', models.CharField(max_length=300)),
+                ('detail', models.JSONField(default=dict)),
+                ('recovery', models.JSONField(default=dict)),
+                ('opened_at', models.DateTimeField()),
+                ('resolved_at', models.DateTimeField(null=True)),
+                ('evaluation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='alerts', to='backend.evaluation')),
+                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='backend.workspace')),
+                ('gate', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='alerts', to='backend.gate')),
+                ('schedule', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='alerts', to='backend.schedule')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['workspace', '-opened_at'], name='alert_by_workspace')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('state', 'open')), fields=('workspace', 'key'), name='one_open_alert_per_key'), models.CheckConstraint(condition=models.Q(('kind__in', ['gate', 'missed', 'not_run', 'provider'])), name='alert_kind_is_known'), models.CheckConstraint(condition=models.Q(('state__in', ['open', 'resolved'])), name='alert_state_is_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='GateCheck',
+            fields=[
+                ('id', models.UUIDField(default=backend.models.base.new_id, editable=False, primary_key=True, serialize=False)),
+                ('revision', models.PositiveIntegerField()),
+                ('outcome', models.CharField(choices=[('passed', 'passed'), ('broken', 'broken'), ('unchecked', 'unchecked'), ('uncovered', 'uncovered')], max_length=10)),
+                ('report', models.JSONField()),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('evaluation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gate_checks', to='backend.evaluation')),
+                ('gate', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='checks', to='backend.gate')),
+                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gate_checks', to='backend.workspace')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('gate', 'evaluation', 'revision'), name='one_check_per_gate_and_closing'), models.CheckConstraint(condition=models.Q(('outcome__in', ['passed', 'broken', 'unchecked', 'uncovered'])), name='gate_check_outcome_is_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Delivery',
+            fields=[
+                ('id', models.UUIDField(default=backend.models.base.new_id, editable=False, primary_key=True, serialize=False)),
+                ('event', models.CharField(max_length=10)),
+                ('body', models.JSONField()),
+                ('state', models.CharField(choices=[('pending', 'pending'), ('delivered', 'delivered'), ('failed', 'failed'), ('dropped', 'dropped')], default=backend.core.alerts.DeliveryState['PENDING'], max_length=10)),
+                ('n_attempts', models.PositiveIntegerField(default=0)),
+                ('reason', models.TextField(blank=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('ended_at', models.DateTimeField(null=True)),
+                ('alert', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='backend.alert')),
+                ('target', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='backend.alerttarget')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(condition=models.Q(('alert__isnull', False)), fields=('alert', 'target', 'event'), name='one_delivery_per_alert_target_and_event'), models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'delivered', 'failed', 'dropped'])), name='delivery_state_is_known')],
+            },
         ),
         migrations.AddField(
-            model_name='alert',
-            name='schedule',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='alerts', to='backend.schedule'),
-        ),
-        migrations.AddConstraint(
-            model_name='alerttarget',
-            constraint=models.UniqueConstraint(fields=('workspace', 'name'), name='alert_target_name_is_unique_in_workspace'),
-        ),
-        migrations.AddConstraint(
-            model_name='alerttarget',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['email', 'webhook'])), name='alert_target_kind_is_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='baseline',
-            constraint=models.UniqueConstraint(condition=models.Q(('retired_at__isnull', True)), fields=('workspace', 'subject'), name='one_baseline_in_force_per_subject'),
-        ),
-        migrations.AddConstraint(
-            model_name='corpussnapshot',
-            constraint=models.UniqueConstraint(fields=('workspace', 'fingerprint'), name='one_snapshot_per_corpus_fingerprint'),
-        ),
-        migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.UniqueConstraint(condition=models.Q(('alert__isnull', False)), fields=('alert', 'target', 'event'), name='one_delivery_per_alert_target_and_event'),
-        ),
-        migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'delivered', 'failed', 'dropped'])), name='delivery_state_is_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='gatecheck',
-            constraint=models.UniqueConstraint(fields=('gate', 'evaluation', 'revision'), name='one_check_per_gate_and_closing'),
-        ),
-        migrations.AddConstraint(
-            model_name='gatecheck',
-            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['passed', 'broken', 'unchecked', 'uncovered'])), name='gate_check_outcome_is_known'),
-        ),
-        migrations.AddIndex(
-            model_name='schedule',
-            index=models.Index(condition=models.Q(('enabled', True)), fields=['next_run_at'], name='schedule_due'),
-        ),
-        migrations.AddConstraint(
-            model_name='schedule',
-            constraint=models.UniqueConstraint(fields=('workspace', 'name'), name='schedule_name_is_unique_in_workspace'),
-        ),
-        migrations.AddConstraint(
-            model_name='gate',
-            constraint=models.UniqueConstraint(fields=('workspace', 'name'), name='gate_name_is_unique_in_workspace'),
-        ),
-        migrations.AddIndex(
-            model_name='firing',
-            index=models.Index(fields=['schedule', '-slot_at'], name='firing_by_schedule'),
-        ),
-        migrations.AddConstraint(
-            model_name='firing',
-            constraint=models.UniqueConstraint(fields=('schedule', 'slot_at'), name='one_firing_per_schedule_and_slot'),
-        ),
-        migrations.AddConstraint(
-            model_name='firing',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['started', 'skipped', 'covered', 'missed', 'failed'])), name='firing_state_is_known'),
-        ),
-        migrations.AddIndex(
-            model_name='alert',
-            index=models.Index(fields=['workspace', '-opened_at'], name='alert_by_workspace'),
-        ),
-        migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'open')), fields=('workspace', 'key'), name='one_open_alert_per_key'),
-        ),
-        migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['gate', 'missed', 'not_run', 'provider'])), name='alert_kind_is_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['open', 'resolved'])), name='alert_state_is_known'),
+            model_name='run',
+            name='pruned_at',
+            field=models.DateTimeField(blank=True, null=True),
         ),
     ]

@@ -5,9 +5,10 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("backend", "0009_schedules"),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ('auth', '__first__'),
+        ('backend', '0009_schedules'),
     ]
 
     operations = [
