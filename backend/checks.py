@@ -14,9 +14,11 @@ from backend.net.addresses import Policy
 from backend.providers import sealing
 
 PGVECTOR_WANTED = (0, 8, 4)
+# Ours, told from Django's: a worker runs these alone.
+TOUCHSTONE = "touchstone"
 
 
-@register()
+@register(TOUCHSTONE)
 def leases_outlast_their_heartbeat(**_: Any) -> list[CheckMessage]:
     """A lease is renewed at least twice before it ends, else a busy worker loses work it is doing."""
     if settings.SLICE_HEARTBEAT_SECONDS * 2 > settings.SLICE_LEASE_SECONDS:
@@ -30,7 +32,7 @@ def leases_outlast_their_heartbeat(**_: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
+@register(TOUCHSTONE)
 def doorbells_outlive_the_tasks(**_: Any) -> list[CheckMessage]:
     """The broker hands a message out again only after its task must have ended."""
     timeout = settings.CELERY_BROKER_TRANSPORT_OPTIONS["visibility_timeout"]
@@ -39,7 +41,7 @@ def doorbells_outlive_the_tasks(**_: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
+@register(TOUCHSTONE)
 def provider_calls_end_within_a_slice(**_: Any) -> list[CheckMessage]:
     if settings.PROVIDER_TIMEOUT_SECONDS >= settings.SLICE_DEADLINE_SECONDS:
         return [
@@ -51,7 +53,7 @@ def provider_calls_end_within_a_slice(**_: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
+@register(TOUCHSTONE)
 def prices_can_be_used(**_: Any) -> list[CheckMessage]:
     try:
         prices.parse(settings.PRICES)
@@ -60,7 +62,7 @@ def prices_can_be_used(**_: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
+@register(TOUCHSTONE)
 def secrets_can_be_used(**_: Any) -> list[CheckMessage]:
     """A missing one is refused by the web process alone (api/wsgi.py): a command gets by without."""
     found: list[CheckMessage] = []

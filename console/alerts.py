@@ -12,8 +12,9 @@ from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.models import Scope
 from backend.queries import alerts as queries
 from backend.services import alert_targets, alerts, webhooks
-from console import faults, paging
+from console import confirming, faults, paging
 from console.access import PageRequest, page
+from console.confirming import Asking
 
 
 @page()
@@ -75,21 +76,15 @@ def switch(request: PageRequest, target_id: str) -> HttpResponse:
 @page(Scope.SCHEDULES, post=Scope.SCHEDULES)
 def delete(request: PageRequest, target_id: str) -> HttpResponse:
     target = queries.get_target(request.workspace, target_id)
-    if request.method == "POST":
-        name = target.name
-        target.delete()
-        messages.success(request, f"{name} is not told any more.")
-        return redirect("alert-targets")
-    return render(
-        request,
-        "confirm.html",
-        {
-            "title": f"Delete {target.name}?",
-            "sentence": "Messages to it that have not arrived are dropped.",
-            "verb": "Delete it",
-            "crumbs": [("Alerts", "alerts", ()), ("Who is told", "alert-targets", ())],
-        },
+    asking = Asking(
+        title=f"Delete {target.name}?",
+        sentence="Messages to it that have not arrived are dropped.",
+        verb="Delete it",
+        done=f"{target.name} is not told any more.",
+        crumbs=[("Alerts", "alerts", ()), ("Who is told", "alert-targets", ())],
+        then=("alert-targets", ()),
     )
+    return confirming.asked(request, asking, target.delete)
 
 
 def _checked(form: dict[str, Any]) -> dict[str, Any]:

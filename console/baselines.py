@@ -9,8 +9,9 @@ from backend.models import Scope
 from backend.queries import baselines as queries
 from backend.queries.lookups import as_uuid
 from backend.services import baselines
-from console import faults, paging
+from console import confirming, faults, paging
 from console.access import PageRequest, page
+from console.confirming import Asking
 
 
 @page()
@@ -52,18 +53,13 @@ def approve(request: PageRequest, run_id: str) -> HttpResponse:
 @page(Scope.SCHEDULES, post=Scope.SCHEDULES)
 def retire(request: PageRequest, baseline_id: str) -> HttpResponse:
     found = queries.get_baseline(request.workspace, baseline_id)
-    if request.method == "POST":
-        baselines.retire(request.workspace, found.id, now=timezone.now())
-        messages.success(request, f"{found.name} on {found.set_name} is no baseline any more.")
-        return redirect("baselines")
-    return render(
-        request,
-        "confirm.html",
-        {
-            "title": f"Retire the baseline {found.name}?",
-            "sentence": f"Gates that compare with it ({found.set_name}) fail until another run is approved.",
-            "note": "Its run stays, and may be retried and deleted again.",
-            "verb": "Retire it",
-            "crumbs": [("Baselines", "baselines", ())],
-        },
+    asking = Asking(
+        title=f"Retire the baseline {found.name}?",
+        sentence=f"Gates that compare with it ({found.set_name}) fail until another run is approved.",
+        note="Its run stays, and may be retried and deleted again.",
+        verb="Retire it",
+        done=f"{found.name} on {found.set_name} is no baseline any more.",
+        crumbs=[("Baselines", "baselines", ())],
+        then=("baselines", ()),
     )
+    return confirming.asked(request, asking, lambda: baselines.retire(request.workspace, found.id, now=timezone.now()))

@@ -16,8 +16,9 @@ from backend.models import Ingestion, KnowledgeBase, Scope, Source, SourceKind
 from backend.queries import knowledge, questions
 from backend.services import documents, sources
 from backend.services.documents import Added, UploadedFile
-from console import bases, faults, paging
+from console import bases, confirming, faults, paging
 from console.access import PageRequest, page
+from console.confirming import Asking
 
 N_DOCUMENTS = 100
 _MOST_TOLD = 5
@@ -89,21 +90,16 @@ def upload(request: PageRequest, base_id: str) -> HttpResponse:
 def delete(request: PageRequest, base_id: str, document_id: str) -> HttpResponse:
     base = knowledge.get_base(request.workspace, base_id)
     document = knowledge.get_document(base, document_id)
-    if request.method == "POST":
-        documents.remove(document)
-        messages.success(request, f"{document.path} is gone, with its passages.")
-        return redirect("base", base.id)
-    return render(
-        request,
-        "confirm.html",
-        {
-            "title": f"Remove {document.path}?",
-            "sentence": "Its passages go from every Index, and questions that expect it will miss.",
-            "note": "" if document.source.kind == SourceKind.UPLOAD else _COMES_BACK,
-            "verb": "Remove the document",
-            "crumbs": [("Knowledge bases", "bases", ()), (base.name, "base", (base.id,))],
-        },
+    asking = Asking(
+        title=f"Remove {document.path}?",
+        sentence="Its passages go from every Index, and questions that expect it will miss.",
+        note="" if document.source.kind == SourceKind.UPLOAD else _COMES_BACK,
+        verb="Remove the document",
+        done=f"{document.path} is gone, with its passages.",
+        crumbs=[("Knowledge bases", "bases", ()), (base.name, "base", (base.id,))],
+        then=("base", (base.id,)),
     )
+    return confirming.asked(request, asking, lambda: documents.remove(document))
 
 
 _COMES_BACK = "It lies in a folder that is synced: unless it is deleted there, the next sync brings it back."

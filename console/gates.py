@@ -13,8 +13,9 @@ from backend.models import Gate, Scope
 from backend.queries import gates as queries
 from backend.queries import schedules as schedule_queries
 from backend.services import gates
-from console import faults, paging
+from console import confirming, faults, paging
 from console.access import PageRequest, page
+from console.confirming import Asking
 
 _MOST, N_PAST = 200, 10
 _FIRST_RULES = [
@@ -61,20 +62,15 @@ def change(request: PageRequest, gate_id: str) -> HttpResponse:
 @page(Scope.SCHEDULES, post=Scope.SCHEDULES)
 def delete(request: PageRequest, gate_id: str) -> HttpResponse:
     found = queries.get_gate(request.workspace, gate_id)
-    if request.method == "POST":
-        gates.delete(found, now=timezone.now())
-        messages.success(request, f"The gate {found.name} is gone.")
-        return redirect("gates")
-    return render(
-        request,
-        "confirm.html",
-        {
-            "title": f"Delete the gate {found.name}?",
-            "sentence": "What it said goes with it, and its open alerts are closed.",
-            "verb": "Delete the gate",
-            "crumbs": [("Gates", "gates", ()), (found.name, "gate", (found.id,))],
-        },
+    asking = Asking(
+        title=f"Delete the gate {found.name}?",
+        sentence="What it said goes with it, and its open alerts are closed.",
+        verb="Delete the gate",
+        done=f"The gate {found.name} is gone.",
+        crumbs=[("Gates", "gates", ()), (found.name, "gate", (found.id,))],
+        then=("gates", ()),
     )
+    return confirming.asked(request, asking, lambda: gates.delete(found, now=timezone.now()))
 
 
 def _take(request: PageRequest, found: Gate | None) -> HttpResponse:

@@ -59,6 +59,7 @@ GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry(label="Baselines", name="baselines", stems=("baselines", "baseline")),
             Entry(label="Gates", name="gates", stems=("gates", "gate")),
             Entry(label="Alerts", name="alerts", stems=("alerts", "alert")),
+            Entry(label="Jobs", name="jobs", stems=("jobs", "job")),
         ),
     ),
     (

@@ -11,10 +11,10 @@ from django.urls import reverse
 from backend.core.metric_keys import MetricKey
 from backend.core.reports import Status
 from backend.models import Run, Scope
-from backend.queries import results, runs
+from backend.queries import exports, results, runs
 from backend.queries.exports import Format
 from backend.queries.runs import RunRow
-from backend.services import run_results, surveys
+from backend.services import long_jobs, run_results, surveys
 from backend.services import runs as services
 from console import figures, paging
 from console.access import PageRequest, page
@@ -66,10 +66,29 @@ def run(request: PageRequest, run_id: str) -> HttpResponse:
         "plots": [shown.of_run(one, row.id) for one in of_run.all_of(row, survey)],
         "errors": _errors(found, row),
         "questions": _questions(request, found, row, survey),
-        "exports": [one.value for one in Format],
+        "exports": _exports(row),
         "causes": _causes(survey, row),
     }
     return render(request, "runs/run.html", context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A form to take the run away in. `is_file`: its address answers with the file, not with a page that waits."""
+
+    name: str
+    url: str
+    is_file: bool
+
+
+def _exports(row: RunRow) -> list[Form]:
+    is_long = long_jobs.is_long(row.n_questions)
+    address = reverse("run-export", args=[row.id]) if is_long else f"/api/v1/runs/{row.id}/export"
+    return [
+        Form(name=one.value, url=f"{address}?format={one.value}", is_file=not is_long)
+        for one in Format
+        if row.pruned_at is None or one not in exports.NEED_RANKINGS
+    ]
 
 
 def _siblings(run: Run) -> Sequence[Run]:

@@ -14,8 +14,9 @@ from backend.queries import knowledge, questions
 from backend.queries import schedules as queries
 from backend.services import schedules
 from backend.services.schedules import Settings
-from console import faults, paging
+from console import confirming, faults, paging
 from console.access import PageRequest, page
+from console.confirming import Asking
 
 _MOST = 200
 _FIRST = {"cron": "0 2 * * *", "time_zone": "UTC", "grace_hours": "6", "enabled": True, "modes": list(DEFAULT_MODES)}
@@ -81,20 +82,15 @@ def switch(request: PageRequest, schedule_id: str) -> HttpResponse:
 @page(Scope.SCHEDULES, post=Scope.SCHEDULES)
 def delete(request: PageRequest, schedule_id: str) -> HttpResponse:
     found = queries.get_schedule(request.workspace, schedule_id)
-    if request.method == "POST":
-        schedules.delete(found, now=timezone.now())
-        messages.success(request, f"The schedule {found.name} is gone.")
-        return redirect("schedules")
-    return render(
-        request,
-        "confirm.html",
-        {
-            "title": f"Delete the schedule {found.name}?",
-            "sentence": "Its history goes with it. The evaluations that it started stay.",
-            "verb": "Delete the schedule",
-            "crumbs": [("Schedules", "schedules", ()), (found.name, "schedule", (found.id,))],
-        },
+    asking = Asking(
+        title=f"Delete the schedule {found.name}?",
+        sentence="Its history goes with it. The evaluations that it started stay.",
+        verb="Delete the schedule",
+        done=f"The schedule {found.name} is gone.",
+        crumbs=[("Schedules", "schedules", ()), (found.name, "schedule", (found.id,))],
+        then=("schedules", ()),
     )
+    return confirming.asked(request, asking, lambda: schedules.delete(found, now=timezone.now()))
 
 
 def _take(request: PageRequest, found: Schedule | None) -> HttpResponse:

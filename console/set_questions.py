@@ -13,8 +13,9 @@ from backend.core.errors import ValidationError
 from backend.models import QuestionSet, Scope
 from backend.queries import questions
 from backend.services import question_sets
-from console import faults, question_form
+from console import confirming, faults, question_form
 from console.access import PageRequest, page
+from console.confirming import Asking
 
 _MOST_EXPECTED = 50
 # What the service calls the only question that it is given.
@@ -69,23 +70,17 @@ def change(request: PageRequest, set_id: str, question_key: str) -> HttpResponse
 def delete(request: PageRequest, set_id: str, question_key: str) -> HttpResponse:
     found = questions.get_set(request.workspace, set_id)
     question = questions.get_question(questions.get_version(found), question_key)
-    context: dict[str, Any] = {
-        "title": "Take this question out?",
-        "sentence": question.text,
-        "note": "A new version without it is made; the earlier ones keep it, and so do their runs.",
-        "verb": "Take it out",
-        "crumbs": [("Question sets", "sets", ()), (found.name, "set", (found.id,))],
-        "is_undoable": True,
-    }
-    if request.method == "POST":
-        try:
-            question_sets.delete_questions(found, [question_key])
-        except faults.EXPECTED as error:
-            context["fault"] = faults.shown(error)
-            return render(request, "confirm.html", context, status=faults.status_of(error))
-        messages.success(request, "Taken out.")
-        return redirect("set", found.id)
-    return render(request, "confirm.html", context)
+    asking = Asking(
+        title="Take this question out?",
+        sentence=question.text,
+        note="A new version without it is made; the earlier ones keep it, and so do their runs.",
+        verb="Take it out",
+        done="Taken out.",
+        crumbs=[("Question sets", "sets", ()), (found.name, "set", (found.id,))],
+        then=("set", (found.id,)),
+        is_undoable=True,
+    )
+    return confirming.asked(request, asking, lambda: question_sets.delete_questions(found, [question_key]))
 
 
 def _shown(

@@ -77,6 +77,7 @@ def one(request: PageRequest, set_id: str) -> HttpResponse:
         rows = rows.filter(text__icontains=wanted["text"])
     cut = paging.cut(request, rows, order=("ordinal",), limit=N_QUESTIONS)
     ranks = last_ranks.of(found, [question.key for question in cut.rows])
+    known = preflight.known(version, cut.rows)
     return render(
         request,
         "sets/questions.html",
@@ -85,7 +86,8 @@ def one(request: PageRequest, set_id: str) -> HttpResponse:
             "version": version,
             "is_latest": version.number == getattr(found, "latest_number", None),
             "rows": cut,
-            "shown": [_shown(question, ranks) for question in cut.rows],
+            "shown": [_shown(question, ranks, known) for question in cut.rows],
+            "known": known,
             "ranks": ranks,
             "tags": questions.tags_of(version),
             "wanted": wanted,
@@ -151,9 +153,10 @@ def head(found: QuestionSet) -> dict[str, Any]:
     return {"set": found}
 
 
-def _shown(question: Question, ranks: last_ranks.LastRanks) -> dict[str, Any]:
+def _shown(question: Question, ranks: last_ranks.LastRanks, known: preflight.Known) -> dict[str, Any]:
     return {
         "question": question,
+        "findings": known.findings.get(question.ordinal, ()),
         "expected": [question_form.said(entry) for entry in question.expect],
         "ranks": ranks.by_key.get(question.key, ()),
     }

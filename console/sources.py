@@ -7,8 +7,9 @@ from django.shortcuts import redirect, render
 from backend.models import Scope, SourceKind
 from backend.queries import knowledge, questions
 from backend.services import sources
-from console import bases, faults, paging
+from console import bases, confirming, faults, paging
 from console.access import PageRequest, page
+from console.confirming import Asking
 
 _FIELDS = ("name", "kind", "folder", "collection")
 
@@ -65,23 +66,18 @@ def sync(request: PageRequest, base_id: str, source_id: str) -> HttpResponse:
 def delete(request: PageRequest, base_id: str, source_id: str) -> HttpResponse:
     base = knowledge.get_base(request.workspace, base_id)
     source = knowledge.get_source(base, source_id)
-    if request.method == "POST":
-        sources.delete(source)
-        messages.success(request, f"The source {source.name} is gone, with its documents.")
-        return redirect("base-sources", base.id)
     n_documents: int = source.documents.count()
-    return render(
-        request,
-        "confirm.html",
-        {
-            "title": f"Delete the source {source.name}?",
-            "sentence": f"Its {n_documents:,} documents, their passages and its question-set files go with it.",
-            "note": "The folder on the server stays as it is." if source.kind == SourceKind.FOLDER else "",
-            "verb": "Delete the source",
-            "crumbs": [
-                ("Knowledge bases", "bases", ()),
-                (base.name, "base", (base.id,)),
-                ("Sources", "base-sources", (base.id,)),
-            ],
-        },
+    asking = Asking(
+        title=f"Delete the source {source.name}?",
+        sentence=f"All its documents ({n_documents:,}), their passages and its question-set files go with it.",
+        note="The folder on the server stays as it is." if source.kind == SourceKind.FOLDER else "",
+        verb="Delete the source",
+        done=f"The source {source.name} is gone, with its documents.",
+        crumbs=[
+            ("Knowledge bases", "bases", ()),
+            (base.name, "base", (base.id,)),
+            ("Sources", "base-sources", (base.id,)),
+        ],
+        then=("base-sources", (base.id,)),
     )
+    return confirming.asked(request, asking, lambda: sources.delete(source))

@@ -12,6 +12,7 @@ from django.core.checks.messages import ERROR, WARNING, CheckMessage
 from django.db import DatabaseError, close_old_connections, connection
 
 from backend import dispatch, effective, logs
+from backend.checks import TOUCHSTONE
 from backend.queries import broker
 from backend.search import pacing
 from backend.services import sweeper
@@ -61,7 +62,7 @@ def _ready(sender: Any = None, **_: Any) -> None:
 def _check_settings(app: Any, *, n_slots: int) -> None:
     """Those in force, not those that were written: tell each that costs something, and end where work would be lost."""
     try:
-        found = [*run_checks(), *_effective(app, n_slots=n_slots)]
+        found = [*run_checks(tags=[TOUCHSTONE]), *_effective(app, n_slots=n_slots)]
     finally:
         # As in _after_failure: nothing that a child would inherit.
         connection.close()

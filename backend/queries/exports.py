@@ -32,6 +32,10 @@ class Format(StrEnum):
     HTML = "html"
 
 
+# What they tell is read from rankings.
+NEED_RANKINGS = frozenset({Format.TREC_RUN, Format.JUNIT, Format.MARKDOWN, Format.HTML})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
     """`text` in pieces, to be sent as they come."""
@@ -63,6 +67,13 @@ def form_of(text: str) -> Format:
     return Format(text)
 
 
+def check_writable(run: Run, form: Format) -> None:
+    """Raises ConflictError for a run that has not ended, or whose rankings are gone where the form needs them."""
+    check_ended(run)
+    if run.pruned_at is not None and form in NEED_RANKINGS:
+        raise ConflictError("The rankings of this run are gone (docs/nightly.md): its figures stay.")
+
+
 def check_ended(run: Run) -> None:
     """Raises ConflictError for a run that has not ended."""
     if not run_queries.is_final(run):
@@ -75,9 +86,7 @@ def export(run: Run, *, form: Format, shown: Shown) -> Export:
     Raises ValidationError for a set that qrels cannot hold; ConflictError for a run that has not ended, or whose set
     is gone where the form needs it.
     """
-    check_ended(run)
-    if run.pruned_at is not None and form is Format.TREC_RUN:
-        raise ConflictError("The rankings of this run are gone (docs/nightly.md): its figures stay.")
+    check_writable(run, form)
     media_type, suffix = _MEDIA[form]
     writers: dict[Format, Callable[[Run, Shown], Iterable[str]]] = {
         Format.JSON: _json,

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from backend.core.errors import NotFoundError
 from backend.core.states import OPEN_JOBS, FileRole
-from backend.models import Job, JobFile, Workspace
+from backend.models import Job, JobFile, Run, Workspace
 from backend.queries.lookups import get
 
 
@@ -88,6 +88,15 @@ def rows(found: Sequence[Job]) -> list[JobRow]:
         )
         for job in found
     ]
+
+
+def run_of(workspace: Workspace, key: object) -> UUID | None:
+    """The run that the job is about, or that it made, if any and still there. Raises NotFoundError."""
+    job = get(Job.objects.filter(workspace=workspace), key, what="job")
+    told = job.result.get("run") or job.payload.get("run")
+    return (
+        None if told is None else Run.objects.filter(workspace=workspace, id=told).values_list("id", flat=True).first()
+    )
 
 
 def file_of(workspace: Workspace, key: object) -> tuple[FileRow, bytes]:

@@ -156,12 +156,17 @@ def write(
         *(one.document.id for one in faults),
         *(draft.document.id for draft in read),
     }
-    now_there = dict(indexes.locked(Document.objects.filter(id__in=ids)).values_list("id", "bytes_hash"))
+    there = indexes.locked(Document.objects.filter(id__in=ids)).only("id", "bytes_hash", "collection")
+    now_there = {one.id: one for one in there}
 
     def is_current(document: Document) -> bool:
-        return now_there.get(document.id) == document.bytes_hash
+        now = now_there.get(document.id)
+        return now is not None and now.bytes_hash == document.bytes_hash
 
     entries = [entry for entry in entries if is_current(entry.document)]
+    for entry in entries:
+        # It may have moved to another collection since it was read, and its passages have a copy.
+        entry.document.collection = now_there[entry.document.id].collection
     faults = [one for one in faults if is_current(one.document)]
     indexes.put_in(index, entries, instead_of=[one.document.id for one in faults])
     for draft in read:

@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from backend.core.resolving import FindingKind, LabelState, Noted, check_questions
 from backend.core.types import Question
-from backend.models import Document, QuestionSetVersion, ResolvedLabel, Workspace
+from backend.models import Document, Index, QuestionSetVersion, ResolvedLabel, Workspace
+from backend.models import Question as QuestionRow
 from backend.queries import questions as question_queries
 from backend.services import labels, scopes
 
@@ -91,6 +93,45 @@ def run(
         n_errors=len(unresolved),
         counts={kind: counts[kind] for kind in FindingKind if counts[kind]},
         findings=tuple(findings),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of some questions without looking a label up, by ordinal: their labels as they were found last (in
+    `bases`, at `looked_up_at`; None: never), and what is odd about each by itself or beside the others."""
+
+    findings: Mapping[int, Sequence[Finding]]
+    n_expectations: int = 0
+    n_unresolved: int = 0
+    bases: Sequence[str] = ()
+    looked_up_at: datetime | None = None
+
+
+def known(version: QuestionSetVersion, rows: Sequence[QuestionRow]) -> Known:
+    """For a page of the version's questions: a fixed number of queries, and none of them looks at a passage."""
+    asked = {row.ordinal: question_queries.core_question(row) for row in rows}
+    places = list(asked)
+    found: dict[int, list[Finding]] = {}
+    for noted in check_questions(list(asked.values())):
+        place = places[noted.ordinal]
+        found.setdefault(place, []).append(_noted(replace(noted, ordinal=place), asked[place]))
+    last = version.label_resolutions.order_by("-created_at", "-id").first()
+    if last is None:
+        return Known(findings=found)
+    lost = last.labels.exclude(state=LabelState.RESOLVED)
+    here = list(lost.filter(ordinal__in=places).order_by("ordinal", "expectation"))
+    documents = _documents_named(here)
+    for row in here:
+        told = _unresolved(row, asked[row.ordinal], documents=documents)
+        found.setdefault(row.ordinal, []).insert(0, told)
+    names = Index.objects.filter(id__in=list(last.generations)).values_list("knowledge_base__name", flat=True)
+    return Known(
+        findings=found,
+        n_expectations=last.n_expectations,
+        n_unresolved=lost.count(),
+        bases=sorted(set(names)),
+        looked_up_at=last.created_at,
     )
 
 

@@ -30,7 +30,8 @@ _FAILURE_STANDS = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """`survey` None: it is being made by `job`, or the run has not ended. `job` that failed says why in its reason."""
+    """`survey` None: it is being made by `job`, or the run has not ended, or its rankings are gone. `job` that failed
+    says why in its reason."""
 
     survey: dict[str, Any] | None
     job: Job | None = None
@@ -39,7 +40,7 @@ class Asked:
 def of(workspace: Workspace, run: Run) -> Asked:
     """The kept one, else made now (a second for 1,000 questions) or by a Job. Without a query where it is kept."""
     found = kept(run)
-    if found is not None or not run_queries.is_final(run) or not run.counts:
+    if found is not None or not run_queries.is_final(run) or not run.counts or run.pruned_at is not None:
         return Asked(survey=found)
     if run.evaluation.n_questions <= MOST_AT_ONCE:
         return Asked(survey=make(run))

@@ -37,7 +37,7 @@ class Home:
         }
         self.environment["TOUCHSTONE_HOME"] = str(self.folder)
 
-    def run(self, *arguments: str, seconds: float = 280) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, seconds: float = 800) -> subprocess.CompletedProcess[str]:
         """`touchstone …`, as the console script would start it."""
         return subprocess.run(
             [sys.executable, "-m", "cli.main", *arguments],
@@ -113,7 +113,7 @@ def _is_of(expectation: Any, path: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_the_demo_says_what_the_records_say_and_loses_exactly_what_a_deleted_file_answered(home: Home) -> None:
     """One story and not four tests: each start costs seconds."""
     first = home.run("demo")
@@ -130,7 +130,7 @@ def test_the_demo_says_what_the_records_say_and_loses_exactly_what_a_deleted_fil
         _the_client_does_the_same(home)
     finally:
         up.send_signal(signal.SIGINT)
-        assert up.wait(timeout=120) == 0
+        assert up.wait(timeout=400) == 0
 
 
 def _the_tables_are_those_of_the_records(client: Client, said: str) -> None:

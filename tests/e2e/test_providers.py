@@ -67,7 +67,9 @@ def cluster(standin: Standin) -> Iterator[Cluster]:
             "TOUCHSTONE_RATE_COHERE_EMBED": "0",
             "TOUCHSTONE_RATE_HTTP_PACED": "600",
             "TOUCHSTONE_RATE_HTTP_SLOW": "120",
-            "TOUCHSTONE_PROVIDER_TIMEOUT_SECONDS": "1.5",
+            "TOUCHSTONE_PROVIDER_TIMEOUT_SECONDS": "4",
+            # Nobody is killed here: what a busy machine holds up is not to be taken for dead, and paid for twice.
+            "TOUCHSTONE_LEASE_SECONDS": "60",
             "TOUCHSTONE_SEARCH_SLOTS": "2",
             "TOUCHSTONE_PROVIDER_SLOTS": str(SLOTS),
             "TOUCHSTONE_PRICES": '{"cohere:rerank-v4.0-pro": {"search_units": 0.0025}}',

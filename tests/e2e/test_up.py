@@ -80,7 +80,7 @@ class User:
 
     def run(self, *arguments: str) -> tuple[int, str]:
         process = self.command(*arguments)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=400)
         return process.returncode, output
 
 
@@ -100,7 +100,7 @@ class Up:
                 self._lines.put(line)
         self._lines.put(None)
 
-    def until(self, words: str, *, seconds: float = 120) -> str:
+    def until(self, words: str, *, seconds: float = 400) -> str:
         """The first line that has `words`; fails with everything said so far."""
         give_up_at = time.monotonic() + seconds
         while time.monotonic() < give_up_at:
@@ -124,7 +124,7 @@ class Up:
         """Signal it, or only wait for it."""
         if number is not None:
             self.process.send_signal(number)
-        code = self.process.wait(timeout=60)
+        code = self.process.wait(timeout=200)
         self._reader.join(timeout=10)
         if self.process.stdout is not None:
             self.process.stdout.close()

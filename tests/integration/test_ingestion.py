@@ -299,6 +299,21 @@ def test_a_document_that_changes_while_it_is_read_is_left_to_the_later_slice() -
     assert states(base) == {"a.txt": ("indexed", "")}
 
 
+def test_a_document_that_moves_to_another_collection_while_it_is_read_is_found_there() -> None:
+    base = new_base()
+    upload(base, {"a.txt": "one"}, collection="old")
+    lease = claim_next()
+    assert lease is not None
+    document = Document.objects.select_related("source").get()
+    draft = preparing.Preparer(Index.objects.get().settings, workspace_id=base.workspace_id).draft(document)
+    upload(base, {"a.txt": "one"}, collection="new")
+    with slices.commit(lease, finish=True):
+        entry = Entry(document=document, text="one", spans=draft.spans, vectors=None)
+        ingesting.write(Index.objects.get().id, entries=[entry], read=[draft])
+
+    assert Chunk.objects.get().collection == "new" == Document.objects.get().collection
+
+
 def test_a_document_removed_before_its_slice_runs_is_no_error() -> None:
     base = new_base()
     added = upload(base, {"a.txt": "one", "b.txt": "two"})
