@@ -51,8 +51,7 @@ class RunExportView(Endpoint):
         form, baseline = params.get("format") or Format.JSON, params.get("baseline", "")
         run = runs.get_run(self.workspace, run_id)
         if long_jobs.is_long(run.evaluation.n_questions):
-            exports.form_of(form)
-            exports.check_ended(run)
+            exports.check_writable(run, exports.form_of(form))
             job = long_jobs.start_export(self.workspace, run, form=form, baseline=baseline, created_by=self.caller.id)
             return respond(accepted(request, job))
         made = exporting.export(self.workspace, run_id, form=form, baseline=baseline)

@@ -94,9 +94,8 @@ def run_of(workspace: Workspace, key: object) -> UUID | None:
     """The run that the job is about, or that it made, if any and still there. Raises NotFoundError."""
     job = get(Job.objects.filter(workspace=workspace), key, what="job")
     told = job.result.get("run") or job.payload.get("run")
-    return (
-        None if told is None else Run.objects.filter(workspace=workspace, id=told).values_list("id", flat=True).first()
-    )
+    runs = Run.objects.filter(workspace=workspace, id=told) if told else Run.objects.none()
+    return runs.values_list("id", flat=True).first()
 
 
 def file_of(workspace: Workspace, key: object) -> tuple[FileRow, bytes]:

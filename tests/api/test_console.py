@@ -80,7 +80,7 @@ def scored(evaluation: Evaluation) -> None:
 
 def pages(world: World) -> Iterator[str]:
     base_id, set_id = world.base.knowledge_base.id, world.set_id
-    yield from (reverse(name) for name in ("home", "bases", "base-new", "sets", "set-new", "search", "history"))
+    yield from (reverse(name) for name in ("home", "bases", "base-new", "sets", "set-new", "search", "history", "jobs"))
     for name in ("base", "base-sources", "base-indexes", "base-settings", "base-delete"):
         yield reverse(name, args=[base_id])
     for name in ("set", "set-versions", "set-version-new", "set-check", "set-delete", "set-question-new"):
@@ -346,6 +346,23 @@ def test_labels_are_checked_against_a_base(editor: Client, found_set: QuestionSe
     html = read(editor, checked["Location"])
     assert "3 of 4" in html
     assert "policies/leaves.md" in html
+
+
+def test_the_list_of_questions_says_what_a_check_found_and_what_is_odd(
+    editor: Client, found_set: QuestionSet, base: KnowledgeBase
+) -> None:
+    add = reverse("set-question-new", args=[found_set.id])
+    for asked in ("What is so?", "What  is SO?"):
+        editor.post(add, {"question": asked, "expect": "policies/leaves.md"})
+    address = reverse("set", args=[found_set.id])
+    html = read(editor, address)
+    assert "question twice" in html
+    assert "found nothing" not in html, "nothing was looked up yet"
+    read(editor, editor.post(reverse("set-check", args=[found_set.id]), {"base": base.id})["Location"])
+    html = read(editor, address)
+    assert f"2 of 5 labels found nothing in {base.name} when they were looked up last" in html
+    assert html.count("no document") == 2
+    assert "Did you mean policies/leave.md?" in html
 
 
 def test_labels_of_a_large_set_are_checked_by_a_job(

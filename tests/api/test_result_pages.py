@@ -11,10 +11,11 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from backend.core.states import JobKind
 from backend.models import Evaluation, Job, Membership, Result, Role, Run, Workspace
-from backend.services import surveys
+from backend.services import long_jobs, surveys
 from tests import engine, large_runs
 from tests.api.conftest import API, World, client_of
 from tests.api.test_rescoring import orchard
@@ -143,6 +144,59 @@ def test_a_large_run_is_surveyed_by_a_job_which_the_page_waits_for(
     engine.drain()
     assert console.get(f"/runs/{run.id}/survey").headers["HX-Refresh"] == "true"
     assert "plots/causes" in text(console, f"/runs/{run.id}")
+
+
+def test_a_run_whose_rankings_are_gone_says_so_and_keeps_its_figures(console: Client, run: Run) -> None:
+    run.results.update(ranking=[], cut=[])
+    Run.objects.filter(id=run.id).update(pruned_at=timezone.now())
+    page = text(console, f"/runs/{run.id}")
+    said = plain(page)
+    assert "Its rankings were removed on" in said
+    assert "and so is what would say where questions were lost" in said
+    assert "4 of 4" in said
+    assert "format=csv" in page
+    assert "format=trec_run" not in page
+    assert "What came back was removed on" in plain(text(console, f"/runs/{run.id}/questions/0"))
+
+
+def test_what_was_found_out_before_the_rankings_went_stays(console: Client, run: Run) -> None:
+    text(console, f"/runs/{run.id}")
+    run.results.update(ranking=[], cut=[])
+    Run.objects.filter(id=run.id).update(pruned_at=timezone.now())
+    said = plain(text(console, f"/runs/{run.id}"))
+    assert "2 of 4 were missed within 10" in said
+    assert "and so is what would say" not in said
+
+
+def test_the_export_of_a_large_run_is_waited_for_on_a_page_that_ends_with_the_file(
+    console: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = console.get(f"/runs/{run.id}/export", {"format": "csv"})
+    assert at_once.headers["Location"] == f"/api/v1/runs/{run.id}/export?format=csv"
+    assert f"/api/v1/runs/{run.id}/export" in text(console, f"/runs/{run.id}")
+    monkeypatch.setattr(long_jobs, "MOST_AT_ONCE", 1)
+    page = text(console, f"/runs/{run.id}")
+    assert f'href="/runs/{run.id}/export?format=csv"' in page
+    assert f"/api/v1/runs/{run.id}/export" not in page
+    begun = console.get(f"/runs/{run.id}/export", {"format": "csv"}).headers["Location"]
+    waiting = text(console, begun)
+    assert f'hx-get="{begun}"' in waiting
+    assert '<noscript><meta http-equiv="refresh"' in waiting
+    assert "Download" not in waiting
+    assert console.get(f"/runs/{run.id}/export", {"format": "csv"}).headers["Location"] == begun
+    engine.drain()
+    done = text(console, begun)
+    assert "hx-get" not in done.split('id="job"')[1]
+    assert f'href="/runs/{run.id}"' in done
+    (address,) = re.findall(r'href="([^"]+)" download', done)
+    file = console.get(address)
+    assert file.content.decode().count("apple") >= 4
+    assert file.headers["Content-Disposition"].endswith('.csv"')
+    assert begun in text(console, "/jobs")
+    text(console, f"/runs/{run.id}/export", status=422, format="pdf")
+    outsider = console_of(Workspace.objects.create(name="theirs"))
+    text(outsider, begun, status=404)
+    assert "Nothing yet" in text(outsider, "/jobs")
 
 
 def test_a_plot_is_drawn_without_styles_and_asked_for_again_only_when_it_changed(console: Client, run: Run) -> None:

@@ -4,6 +4,7 @@ Every window is watched: an error on the browser's console, which is also where 
 is told, fails the test.
 """
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ _LOGIN = (
     "from backend.services import workspaces; "
     "print(workspaces.login_link(User.objects.get(username='admin'), timezone.now()))"
 )
+_HTMX = re.compile(r"/htmx[^/]*\.js")
 # A page that answers 404 or 422 on purpose is told by the browser as well.
 _EXPECTED = "Failed to load resource: the server responded with a status of 4"
 
@@ -86,8 +88,8 @@ class Windows:
         self._open: list[BrowserContext] = []
         self.errors: list[str] = []
 
-    def open(self, *, logged_in: bool = True, **options: Any) -> Page:
-        """A new window; `java_script_enabled=False` for one without scripts."""
+    def open(self, *, logged_in: bool = True, htmx: bool = True, **options: Any) -> Page:
+        """A new window; `java_script_enabled=False` for one without scripts, `htmx=False` where it fails to load."""
         context = self._browser.new_context(
             base_url=self._url,
             viewport={"width": 1280, "height": 900},
@@ -97,7 +99,9 @@ class Windows:
         context.set_default_timeout(15_000)
         self._open.append(context)
         page = context.new_page()
-        page.on("console", self._heard)
+        if not htmx:
+            context.route(_HTMX, lambda route: route.abort())
+        page.on("console", lambda message: self._heard(message, htmx=htmx))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         return page
 
@@ -105,8 +109,10 @@ class Windows:
         for context in self._open:
             context.close()
 
-    def _heard(self, message: ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith(_EXPECTED):
+    def _heard(self, message: ConsoleMessage, *, htmx: bool) -> None:
+        if message.type != "error" or message.text.startswith(_EXPECTED):
+            return
+        if htmx or "net::ERR_FAILED" not in message.text:
             self.errors.append(message.text)
 
 
