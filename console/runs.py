@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from backend.core.diagnosis import Cause
 from backend.core.metric_keys import MetricKey
 from backend.core.reports import Status
 from backend.models import Run, Scope
@@ -30,17 +31,29 @@ _OUTCOMES = (
     ("not_run", "not run"),
     ("cancelled", "cancelled"),
 )
+_MEANS = {
+    Cause.NOT_INDEXED: "nothing that was searched holds what is expected",
+    Cause.CROSSES_BORDER: "a document holds the text, but it is cut between two passages",
+    Cause.OUTSIDE_SCOPE: "it is there, in a part that was not searched",
+    Cause.NO_LEG_FOUND_IT: "no search had it among its candidates",
+    Cause.NOT_RETURNED: "it is not in the list that is known",
+    Cause.DEMOTED_BY_FUSION: "one search had it high enough, all together had not",
+    Cause.OUTSIDE_POOL: "found too deep for the reranker to see it",
+    Cause.DEMOTED_BY_RERANKER: "high enough before the reranker, not after it",
+    Cause.BELOW_K: "found, deeper than what counts",
+}
 _ORDERS = (("", "as asked"), ("-rank", "worst first"), ("-latency", "slowest first"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A filter that is a link. `n` None: not counted."""
+    """A filter that is a link. `n` None: not counted; `said`: what the label means, where it does not say it."""
 
     label: str
     url: str
     is_current: bool
     n: int | None = None
+    said: str = ""
 
 
 @page(post=Scope.EVALUATE)
@@ -155,7 +168,13 @@ def _causes(survey: Mapping[str, Any] | None, row: RunRow) -> list[Choice]:
         return []
     address = reverse("run", args=[row.id])
     return [
-        Choice(label=cause, url=f"{address}?{figures.query(cause=cause)}#questions", is_current=False, n=n)
+        Choice(
+            label=cause,
+            url=f"{address}?{figures.query(cause=cause)}#questions",
+            is_current=False,
+            n=n,
+            said=_MEANS[Cause(cause)],
+        )
         for cause, n in survey["causes"].items()
     ]
 

@@ -104,8 +104,9 @@ def check(lease: Lease, provider: str) -> Standing:
 
 def gave_up_on(provider: str, standing: Standing) -> str:
     """The sentence for what waited for a provider that stayed away."""
-    minutes = settings.PROVIDER_STALL_SECONDS / 60
-    return f"{provider} did not answer for {minutes:.3g} minutes and was given up. {standing.reason}".strip()
+    seconds = settings.PROVIDER_STALL_SECONDS
+    waited = f"{seconds / 60:.3g} minutes" if seconds >= 120 else f"{seconds:.3g} seconds"
+    return f"{provider} did not answer for {waited} and was given up. {standing.reason}".strip()
 
 
 def succeeded(workspace_id: UUID, provider: str) -> None:

@@ -89,6 +89,8 @@ def latency(run: RunRow) -> Picture | None:
         axes.set_ylim(0, max(counts) * 1.14)
         axes.set_xlabel(f"took at most (ms); p50 {known['p50']:,.0f}, p95 {known['p95']:,.0f}")
         axes.set_ylabel("searches")
+        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
 
     return Picture(
         name="latency",

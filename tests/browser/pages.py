@@ -55,7 +55,10 @@ def _shoot(page: Page, name: str) -> None:
     """For docs/images/; only where TOUCHSTONE_SHOTS is set."""
     if not os.environ.get("TOUCHSTONE_SHOTS") or name.startswith("-"):
         return
-    page.wait_for_load_state("networkidle")  # plots are drawn for each theme
+    # Plots further down are drawn when they are looked at, for each theme.
+    page.evaluate("document.querySelectorAll('img').forEach(one => { one.loading = 'eager'; })")
+    page.wait_for_load_state("networkidle")
+    page.evaluate("Promise.all([...document.images].map(one => one.decode().catch(() => null)))")
     height = min(_TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))
     width = int(page.evaluate("document.documentElement.clientWidth"))
     data = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": width, "height": height})

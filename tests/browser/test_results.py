@@ -88,7 +88,7 @@ def test_a_person_walks_from_the_first_visit_to_a_comparison(windows: Windows, s
     expect(page.locator(".tile").first).to_contain_text("±")
     check(page, "evaluation")
 
-    page.get_by_role("list", name="Runs").get_by_role("link", name="keyword", exact=True).click()
+    page.get_by_role("list", name="Runs").get_by_role("link", name="hybrid_rerank", exact=True).click()
     expect(page.get_by_role("heading", name="Where questions were lost")).to_be_visible()
     check(page, "run")
     page.get_by_role("link", name=re.compile("^missed")).click()
@@ -159,5 +159,5 @@ def test_pages_of_ten_thousand_questions(page: Page, service: Cluster) -> None:
     page.get_by_role("link", name="Next page").click()
     expect(page.locator("table.asked tbody tr").first).to_contain_text("Question 50")
     page.goto(f"/compare?baseline={baseline}&candidate={candidate}")
-    expect(page.locator(".verdict").first).to_contain_text("over 10000 of 10000 questions", timeout=_PATIENCE)
+    expect(page.locator(".verdict").first).to_contain_text("over 10,000 of 10,000 questions", timeout=_PATIENCE)
     check(page, "large-compare")

@@ -67,7 +67,7 @@ def not_decided(paired: Paired) -> Decision:
         return Decision(verdict=Verdict.NOT_DECIDED, sentence="Not decided: no question of the set can be scored.")
     return Decision(
         verdict=Verdict.NOT_DECIDED,
-        sentence=f"Not decided: only {paired.n} of {n_eligible} questions were scored in both runs,"
+        sentence=f"Not decided: only {paired.n:,} of {n_eligible:,} questions were scored in both runs,"
         f" fewer than {LEAST_PERCENT} %. Retry the failed ones.",
     )
 
@@ -90,7 +90,7 @@ def decide(paired: Paired, tested: Tested, *, margin: float = DEFAULT_MARGIN) ->
         )
         return _decision(Verdict.TOO_FEW_QUESTIONS, f"Too few questions: {facts}. {advice}.", tested)
     needed = questions_needed(paired, n_steps=tested.n_steps)
-    advice = "" if needed is None else f" About {needed} questions would show a difference of this size (80 % power)."
+    advice = "" if needed is None else f" About {needed:,} questions would show a difference of this size (80 % power)."
     return _decision(Verdict.TOO_FEW_QUESTIONS, f"Too few questions: {facts}.{advice}", tested, n_needed=needed)
 
 
@@ -114,6 +114,6 @@ def _facts(paired: Paired, tested: Tested) -> str:
     p = "< 0.001" if tested.adjusted_p < 0.001 else f"= {tested.adjusted_p:.3f}"
     return (
         f"{paired.metric} changed by {paired.mean_delta:+.3f} (95 % interval {paired.low:+.3f} to {paired.high:+.3f},"
-        f" {label} {p}) over {paired.n} of {paired.n + paired.n_dropped} questions:"
-        f" {paired.n_wins} better, {paired.n_losses} worse, {paired.n_ties} equal"
+        f" {label} {p}) over {paired.n:,} of {paired.n + paired.n_dropped:,} questions:"
+        f" {paired.n_wins:,} better, {paired.n_losses:,} worse, {paired.n_ties:,} equal"
     )
