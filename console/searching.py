@@ -37,6 +37,10 @@ class Found:
     reason: str
 
 
+# A letter by itself tells nothing: every passage has an "a".
+_SHORTEST = 2
+
+
 @page()
 def search(request: PageRequest) -> HttpResponse:
     """By GET: the address of an answer can be passed on."""
@@ -110,6 +114,8 @@ def _marked(snippet: Snippet) -> SafeString:
     """The snippet with what matched in <mark>; all of it escaped: a document may hold anything."""
     out, at = SafeString(""), 0
     for start, end in sorted(snippet.marks):
+        if end - start < _SHORTEST:
+            continue
         if start < at:
             continue
         out = format_html("{}{}<mark>{}</mark>", out, snippet.text[at:start], snippet.text[start:end])

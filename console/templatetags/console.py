@@ -202,7 +202,8 @@ def settings_said(run: Any) -> str:
         parts.append(f"reranker {config['reranker']} ({config.get('rerank_depth', '')})")
     fusion = config.get("fusion") or {}
     if fusion:
-        parts.append(f"{fusion.get('formula', '')} {fusion.get('constant', '')}".strip())
+        constant = fusion.get("constant")
+        parts.append(f"{fusion.get('formula', '')} {'' if constant is None else f'{constant:g}'}".strip())
     if config.get("exact") is False:
         parts.append("approximate")
     if config.get("min_score") is not None:

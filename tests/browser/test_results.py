@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
@@ -148,7 +149,7 @@ def test_without_scripts_the_same_pages_work_by_links_and_forms(windows: Windows
     expect(page.get_by_role("heading", name="How its figures add up")).to_be_visible()
 
 
-def test_pages_of_ten_thousand_questions(page: Page, service: Cluster) -> None:
+def test_pages_of_ten_thousand_questions(page: Page, service: Cluster, windows: Windows) -> None:
     baseline, candidate = service.python("-c", _LARGE).split()[-2:]
     page.goto(f"/runs/{baseline}")
     expect(page.locator("main")).to_contain_text("10,000 of 10,000")
@@ -161,3 +162,21 @@ def test_pages_of_ten_thousand_questions(page: Page, service: Cluster) -> None:
     page.goto(f"/compare?baseline={baseline}&candidate={candidate}")
     expect(page.locator(".verdict").first).to_contain_text("over 10,000 of 10,000 questions", timeout=_PATIENCE)
     check(page, "large-compare")
+
+    # Its export is made in the background; where htmx failed to load, a link looks again.
+    plain = windows.open(htmx=False)
+    plain.goto(f"/runs/{baseline}")
+    plain.get_by_role("link", name="csv").click()
+    expect(plain.get_by_role("heading", level=1, name="Export of a run")).to_be_visible()
+    download = plain.get_by_role("link", name=re.compile("^Download"))
+
+    def made() -> bool:
+        if not download.count():
+            plain.get_by_role("link", name="Look again").click()
+        return download.count() == 1
+
+    service.wait(made, "the export", seconds=_PATIENCE / 1000)
+    check(plain, "job")
+    with plain.expect_download() as begun:
+        download.click()
+    assert Path(begun.value.path()).read_text().count("\n") > N_LARGE
