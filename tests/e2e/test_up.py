@@ -15,8 +15,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -140,6 +141,21 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(place, ignore_errors=True)
 
 
+@pytest.fixture
+def start(folder: Path) -> Iterator[Callable[..., Up]]:
+    """Starts an Up; what a test that fails has left of them is killed."""
+    started: list[Up] = []
+
+    def start_one(*arguments: Any) -> Up:
+        started.append(Up(*arguments))
+        return started[-1]
+
+    yield start_one
+    for up in started:
+        if up.process.returncode is None:
+            up.end(signal.SIGKILL)
+
+
 def _wait_until_nothing_runs(home: Path, *, seconds: float) -> None:
     """Each lock was inherited by every process of its tree."""
     for name in ("stack", "postgres", "valkey", "processes"):
@@ -157,17 +173,19 @@ def _status(address: str) -> int:
 
 
 @pytest.mark.slow
-def test_up_is_attached_to_killed_started_again_with_its_data_and_stopped(folder: Path) -> None:
+def test_up_is_attached_to_killed_started_again_with_its_data_and_stopped(
+    folder: Path, start: Callable[..., Up]
+) -> None:
     """One story and not five tests: each start costs seconds."""
     user = User(folder, account=None)
-    first = Up(user, "--port", "0", "--search-workers", "1")
+    first = start(user, "--port", "0", "--search-workers", "1")
     page, token = _look_at_what_was_started(first, user)
     services = embedded.attach(user.home)
     assert services is not None
     with psycopg.connect(services.database_url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
 
-    second = Up(user)
+    second = start(user)
     assert second.page() == page
     assert "Already running" in second.output
     link = re.search(r"http://\S+/login/\S+", second.output)
@@ -179,14 +197,14 @@ def test_up_is_attached_to_killed_started_again_with_its_data_and_stopped(folder
     assert _status(page) < 500, "those who attach stop nothing"
 
     first.end(signal.SIGKILL)
-    _wait_until_nothing_runs(user.home, seconds=10)
+    _wait_until_nothing_runs(user.home, seconds=60)
 
-    again = Up(user, "--port", page.rpartition(":")[2], "--search-workers", "1")
+    again = start(user, "--port", page.rpartition(":")[2], "--search-workers", "1")
     assert _look_at_what_was_started(again, user) == (page, token)
     with psycopg.connect(services.database_url) as connection:
         assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
 
-    follower = Up(user)
+    follower = start(user)
     follower.page()
     assert again.end(signal.SIGTERM) == 0
     _wait_until_nothing_runs(user.home, seconds=0)
@@ -195,15 +213,15 @@ def test_up_is_attached_to_killed_started_again_with_its_data_and_stopped(folder
 
 
 @pytest.mark.slow
-def test_up_serves_an_ordinary_user_and_leaves_nothing_when_killed(folder: Path) -> None:
+def test_up_serves_an_ordinary_user_and_leaves_nothing_when_killed(folder: Path, start: Callable[..., Up]) -> None:
     if os.geteuid() != 0:
         pytest.skip("the tests run as an ordinary user already")
     user = User(folder, account=NOBODY)
-    up = Up(user, "--port", "0", "--search-workers", "1")
+    up = start(user, "--port", "0", "--search-workers", "1")
     _look_at_what_was_started(up, user)
     assert user.home.stat().st_uid == NOBODY.uid
     up.end(signal.SIGKILL)
-    _wait_until_nothing_runs(user.home, seconds=10)
+    _wait_until_nothing_runs(user.home, seconds=60)
 
 
 def _look_at_what_was_started(up: Up, user: User) -> tuple[str, str]:
