@@ -53,7 +53,7 @@ def timed(work: Callable[[], _Value]) -> tuple[_Value, float]:
     return value, round(time.process_time() - started, 2)
 
 
-def made(n_questions: int, n_runs: int) -> tuple[list[dict[str, int]], list[list[list[str]]]]:
+def made(n_questions: int, n_runs: int, *, length: int = TOP_K) -> tuple[list[dict[str, int]], list[list[list[str]]]]:
     """Graded judgements of each question, and each run's ranking of it; the runs differ by a little."""
     draw = random.Random(20_240_101)
     relevant = [
@@ -65,15 +65,17 @@ def made(n_questions: int, n_runs: int) -> tuple[list[dict[str, int]], list[list
         rankings = []
         for judged in relevant:
             found = [key for key in judged if draw.random() < 0.6 + 0.05 * run]
-            others = [f"d{draw.randrange(200, 5000)}" for _ in range(TOP_K)]
+            others = [f"d{draw.randrange(200, 5000)}" for _ in range(length)]
             ranking = list(dict.fromkeys([*found, *others]))
             draw.shuffle(ranking)
-            rankings.append(ranking[:TOP_K])
+            rankings.append(ranking[:length])
         runs.append(rankings)
     return relevant, runs
 
 
-def judged_lists(relevant: list[dict[str, int]], rankings: list[list[str]]) -> list[dict[str, Any]]:
+def judged_lists(
+    relevant: list[dict[str, int]], rankings: list[list[str]], *, top_k: int = TOP_K
+) -> list[dict[str, Any]]:
     """As results keep them."""
     return [
         judging.judge(
@@ -87,7 +89,7 @@ def judged_lists(relevant: list[dict[str, int]], rankings: list[list[str]]) -> l
             ),
             level=Level.DOCUMENT,
             threshold=1.0,
-            top_k=TOP_K,
+            top_k=top_k,
         ).to_json()
         for judged, ranking in zip(relevant, rankings, strict=True)
     ]
