@@ -4,8 +4,26 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
 from rest_framework.test import APIClient
 
+from backend.models import (
+    AlertTarget,
+    Document,
+    Evaluation,
+    Gate,
+    KnowledgeBase,
+    Membership,
+    Question,
+    QuestionSet,
+    Role,
+    Run,
+    Schedule,
+    Workspace,
+)
+from tests.api.access_matrix import OPEN, ROWS
 from tests.api.addresses import body_for, filled, ids_of, parts, routes
 from tests.api.conftest import API, World, make_world
 
@@ -97,3 +115,60 @@ def test_a_foreign_id_is_told_like_one_that_never_was(world: World, theirs: Worl
         never = str(uuid4())
         other = theirs_client.get(f"{API}/{route}/{never}").json()
         assert told["detail"].replace(ours[name], never) == other["detail"]
+
+
+def test_no_page_shows_what_a_query_or_form_names_of_another_workspace(world: World, theirs: World) -> None:
+    """Ids in a page's query and in what its form sends, as an attacker would put them there."""
+    ours, own = ids_of(world), ids_of(theirs)
+    _mark_ours(world)
+    attacker = Client()
+    user = User.objects.create(username="attacker")
+    Membership.objects.create(workspace=theirs.workspace, user=user, role=Role.ADMIN)
+    attacker.force_login(user)
+    names = {
+        **dict.fromkeys(("base", "knowledge_base", "bases", "scope"), ours["base_id"]),
+        **dict.fromkeys(("set", "question_set", "version"), ours["set_id"]),
+        **dict.fromkeys(("run", "baseline", "candidate", "from", "to"), ours["run_id"]),
+        **{name: ours[f"{name}_id"] for name in ("evaluation", "schedule", "gate", "draft", "source", "index", "target")
+           if f"{name}_id" in ours},
+        **{name: str(world.workspace.id) for name in ("workspace", "workspace_id")},
+    }  # fmt: skip
+    queries = [names, {**names, "baseline": own["run_id"]}, {**names, "candidate": own["run_id"]}]
+    queries += [{name: value} for name, value in names.items()]
+    for route in routes():
+        if route.startswith("api/") or ROWS[route].get("get", OPEN) == OPEN:
+            continue
+        # Alone only where it is the page's subject: a wrong one beside it may end the page before it is looked at.
+        for query in queries if not parts(route) or "plots" in route else queries[:3]:
+            answer = attacker.get(filled(route, own), query)
+            assert answer.status_code < 500, (route, query)
+            assert b"marked-as-ours" not in answer.getvalue(), (route, query)
+    before = _counts()
+    for route in routes():
+        if route.startswith("api/") or ROWS[route].get("post", OPEN) == OPEN or "delete" in route:
+            continue
+        with transaction.atomic():
+            form = {**names, "name": "x", "mode": "keyword", "modes": ["keyword"], "cron": "0 2 * * *", "question": "x"}
+            answer = attacker.post(filled(route, own), form)
+            assert answer.status_code < 500, route
+            assert b"marked-as-ours" not in answer.getvalue(), route
+            assert _counts() == before, route
+            transaction.set_rollback(True)
+
+
+def _mark_ours(world: World) -> None:
+    where = {"workspace": world.workspace}
+    for model in (KnowledgeBase, QuestionSet, Schedule, Gate, AlertTarget):
+        model.objects.filter(**where).update(name="marked-as-ours")
+    Run.objects.filter(**where).update(
+        label="marked-as-ours", name="marked-as-ours", knowledge_base_name="marked-as-ours"
+    )
+    Document.objects.filter(knowledge_base__workspace=world.workspace).update(collection="marked-as-ours")
+    Question.objects.filter(version__question_set__workspace=world.workspace).update(text="marked-as-ours")
+    Workspace.objects.filter(id=world.workspace.id).update(name="marked-as-ours")
+
+
+def _counts() -> list[int]:
+    """What of ours there is: nobody else makes more of it, or less."""
+    where = {"workspace__name": "marked-as-ours"}
+    return [model.objects.filter(**where).count() for model in (KnowledgeBase, QuestionSet, Evaluation, Run, Schedule)]
