@@ -152,9 +152,11 @@ def _read_set_files(source: Source, root: Path) -> None:
 
 def _files(root: Path) -> Iterator[_File]:
     """The files below a folder, sorted; no hidden ones, nothing that a link leads out of it to."""
-    taken = set()
+    taken, closed = set(), _not_for_reading()
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and Path(folder, name).resolve() not in closed
+        )
         for name in sorted(names):
             place = Path(folder, name)
             if name.startswith(".") or (place.is_symlink() and not _stays_inside(root, place)):
@@ -172,6 +174,11 @@ def _files(root: Path) -> Iterator[_File]:
 
 def _stays_inside(root: Path, place: Path) -> bool:
     return place.resolve().is_relative_to(root)
+
+
+def _not_for_reading() -> tuple[Path, ...]:
+    """Ours (keys, tokens, the database), and files that are windows into processes and devices."""
+    return (settings.HOME.resolve(), Path("/proc"), Path("/sys"), Path("/dev"))
 
 
 def _faults(*, name: Any, kind: Any, folder: Any, collection: Any) -> list[Fault]:
@@ -201,12 +208,18 @@ def _folder_fault(folder: str) -> str:
         return "folder is the absolute path of a folder on the server."
     if len(folder) > 1000:
         return "folder is longer than 1,000 characters."
-    if not Path(folder).is_dir():
-        return f"There is no folder {folder} on the server."
+    # Before anything is looked at: what is there outside of the roots is nobody's to know.
     roots = [Path(root).resolve() for root in settings.FOLDER_ROOTS]
     real = Path(folder).resolve()
     if roots and not any(real.is_relative_to(root) for root in roots):
         return f"{folder} is not below a folder that may be read here (TOUCHSTONE_FOLDER_ROOTS)."
+    if not roots and settings.SECURE_SSL_REDIRECT:
+        # A service for others: what the server can read is not what each of its users may.
+        return "No folders may be read here: whoever runs this service names them in TOUCHSTONE_FOLDER_ROOTS."
+    if any(real.is_relative_to(one) for one in _not_for_reading()):
+        return f"{folder} holds the service's own files, or the system's: it cannot be a source."
+    if not Path(folder).is_dir():
+        return f"There is no folder {folder} on the server."
     if not os.access(folder, os.R_OK | os.X_OK):
         return f"The server may not read {folder}."
     return ""

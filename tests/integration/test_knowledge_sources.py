@@ -196,6 +196,43 @@ def test_only_folders_below_the_allowed_roots_can_be_sources(tmp_path: Path, set
             folder_source(base, folder, name=str(folder)[-20:])
 
 
+def test_a_folder_outside_the_roots_is_refused_in_the_same_words_whether_it_is_there_or_not(
+    tmp_path: Path, settings: object
+) -> None:
+    settings.FOLDER_ROOTS = [str(tmp_path / "allowed")]  # type: ignore[attr-defined]
+    base, said = new_base(), set()
+    (tmp_path / "there").mkdir()
+    for name in ("there", "nowhere"):
+        with pytest.raises(ValidationError) as refused:
+            folder_source(base, tmp_path / name, name=name)
+        said.add(refused.value.message.replace(name, "x"))
+    assert len(said) == 1
+
+
+def test_a_service_for_others_reads_no_folder_that_its_operator_did_not_name(tmp_path: Path, settings: object) -> None:
+    settings.SECURE_SSL_REDIRECT = True  # type: ignore[attr-defined]
+    base = new_base()
+    with pytest.raises(ValidationError, match="TOUCHSTONE_FOLDER_ROOTS"):
+        folder_source(base, tmp_path)
+    settings.FOLDER_ROOTS = [str(tmp_path)]  # type: ignore[attr-defined]
+    folder_source(base, tmp_path)
+
+
+def test_the_services_own_files_are_no_documents(tmp_path: Path, settings: object) -> None:
+    """Its home holds the keys, and a folder above it would hold them too."""
+    home = tmp_path / "service"
+    home.mkdir()
+    (home / "secret.txt").write_text("a key")
+    (tmp_path / "a.txt").write_text("A document.")
+    settings.HOME = home  # type: ignore[attr-defined]
+    base = new_base()
+    for folder in (home, Path("/proc/self"), Path("/dev")):
+        with pytest.raises(ValidationError):
+            folder_source(base, folder, name=folder.name)
+    sources.sync(folder_source(base, tmp_path))
+    assert [one.path for one in Document.objects.all()] == ["a.txt"]
+
+
 def test_an_upload_area_is_not_synced_and_a_folder_is_not_uploaded_to(tmp_path: Path) -> None:
     base = new_base()
     with pytest.raises(ConflictError):
