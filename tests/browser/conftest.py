@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 from tests.e2e.cluster import Cluster
@@ -52,6 +53,7 @@ def service() -> Iterator[Cluster]:
         settings = {
             "TOUCHSTONE_RERANK_DOWN_URL": "http://127.0.0.1:9",
             "TOUCHSTONE_RERANK_DOWN_SHAPE": "tei",
+            "TOUCHSTONE_SECRET_KEYS": Fernet.generate_key().decode(),
             "TOUCHSTONE_PROVIDER_STALL_SECONDS": "2",
             "TOUCHSTONE_PROVIDER_PROBE_SECONDS": "1",
         }
@@ -93,6 +95,7 @@ class Windows:
         context = self._browser.new_context(
             base_url=self._url,
             viewport={"width": 1280, "height": 900},
+            reduced_motion="reduce",  # no colour is on its way to another while contrasts are measured
             **({"storage_state": self._login} if logged_in else {}),
             **options,
         )

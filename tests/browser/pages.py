@@ -57,7 +57,8 @@ def _shoot(page: Page, name: str) -> None:
         return
     # Plots further down are drawn when they are looked at, for each theme.
     page.evaluate("document.querySelectorAll('img').forEach(one => { one.loading = 'eager'; })")
-    page.wait_for_load_state("networkidle")
+    if page.locator("picture").count():
+        page.wait_for_load_state("networkidle")
     page.evaluate("Promise.all([...document.images].map(one => one.decode().catch(() => null)))")
     height = min(_TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))
     width = int(page.evaluate("document.documentElement.clientWidth"))
