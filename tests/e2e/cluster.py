@@ -28,7 +28,7 @@ QUICK = {
     "TOUCHSTONE_DOORBELL_LOST_SECONDS": "4",
     "TOUCHSTONE_TICK_SECONDS": "1",
 }
-# How many times longer things take where several services share two cores: a wait ends what hangs, and measures nothing.
+# How much longer things take where several services share two cores: a wait ends what hangs, and measures nothing.
 BUSY = 3
 _BOOTSTRAP = (
     "import django; django.setup(); from backend.services import workspaces; "
