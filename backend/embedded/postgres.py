@@ -34,6 +34,9 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": "60s",
     "timezone": "UTC",
     "log_timezone": "UTC",
+    # A refused statement holds the texts of documents and questions, and so do the details of its error.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
 }
 _SHARED_MEMORY_BYTES = 1 << 30
 

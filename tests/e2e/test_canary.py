@@ -27,7 +27,7 @@ def cluster() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="ts-canary-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         settings = {
-            "TOUCHSTONE_LOG_LEVEL": "DEBUG",
+            "DJANGO_SETTINGS_MODULE": "tests.e2e.loud",
             "TOUCHSTONE_SECRET_KEYS": base64.urlsafe_b64encode(bytes(range(32))).decode(),
             "TOUCHSTONE_URL_ALLOW": "127.0.0.1",
         }
@@ -91,7 +91,9 @@ def pg_dump() -> Path:
 @pytest.mark.chaos
 def test_a_key_goes_to_its_provider_and_nowhere_else(cluster: Cluster, standin: Standin, tmp_path: Path) -> None:
     seen: dict[str, bytes] = {}
-    standin.set_script(Script(strikes={"refused": {"fault": Fault.STATUS, "status": 401, "body": ECHO}}))
+    odd = {"fault": Fault.NOT_THE_SHAPE}
+    unpaid = {"fault": Fault.STATUS, "status": 401, "body": ECHO}
+    standin.set_script(Script(strikes={"odd": odd, "refused": unpaid}))
     for given in (
         {"provider": "openai", "key": OPENAI, "base_url": f"{standin.url}/v1"},
         {"provider": "cohere", "key": COHERE, "base_url": standin.url},
@@ -117,7 +119,7 @@ def test_a_key_goes_to_its_provider_and_nowhere_else(cluster: Cluster, standin: 
     cluster.wait(lambda: cluster.get(f"knowledge-bases/{base}")["state"] == "ready", "the base", seconds=240)
     questions = [
         {"question": f"order {1000 + number} {word}", "expected": [files[number][0]]}
-        for number, word in enumerate(("fine", "good", "refused"))
+        for number, word in enumerate(("fine", "odd", "refused"))
     ]
     made = cluster.post("question-sets", {"name": "canary", "questions": questions})["id"]
     body = {
@@ -173,3 +175,12 @@ def test_a_key_goes_to_its_provider_and_nowhere_else(cluster: Cluster, standin: 
         (name, canary) for name, data in seen.items() for canary in CANARIES for one in spellings(canary) if one in data
     ]
     assert told == []
+    # The caller's own token is nowhere in plain; what people wrote is in no log.
+    assert [name for name, data in seen.items() if cluster.token.encode() in data] == []
+    logs = {name: data for name, data in seen.items() if name.endswith(".log")}
+    for library in (b'"logger": "httpcore', b'"logger": "celery', b'"logger": "kombu'):
+        assert any(library in data for data in logs.values()), library
+    assert sum(data.count(b'"level": "debug"') for data in logs.values()) > 100
+    written = [line for _, text in files for line in text.splitlines() if line]
+    written += [str(one["question"]) for one in questions]
+    assert [(name, text) for name, data in logs.items() for text in written if text.encode() in data] == []

@@ -187,6 +187,9 @@ def test_what_the_services_keep_is_closed_to_other_users(short_folder: Path) -> 
         with psycopg.connect(running.services.database_url) as connection:
             assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
             assert connection.execute("SHOW max_connections").fetchone() == ("200",)
+            # No text of a document gets into its log with a refused statement.
+            assert connection.execute("SHOW log_min_error_statement").fetchone() == ("panic",)
+            assert connection.execute("SHOW log_error_verbosity").fetchone() == ("terse",)
             assert connection.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("1min",)
 
 

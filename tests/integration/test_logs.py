@@ -1,10 +1,14 @@
 """Every line a worker logs about a slice says whose it is, which, and which question."""
 
+import io
 import logging
 from typing import Any
 
 import pytest
+import structlog
+from django.db import DatabaseError, connection
 
+from backend.logs import PRE_CHAIN, PROCESSORS
 from backend.models import Slice
 from backend.search import pipeline
 from backend.services import work
@@ -53,6 +57,39 @@ def test_no_line_says_a_questions_text(caplog: pytest.LogCaptureFixture) -> None
         drain()
     assert lines(caplog)
     assert "the heron" not in str(lines(caplog))
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_refused_statement_is_logged_without_the_texts_in_it(quoted: bool) -> None:
+    """The database quotes the statement, the row and the value: which are what people wrote."""
+    statements = (
+        "INSERT INTO refused (id, text) VALUES (1, 'the heron\nnests'), (1, 'the heron\n\nnests')",
+        "INSERT INTO refused (id, text) VALUES (2, NULL), (3, 'the heron')",
+        "SELECT 'the heron' FROM nowhere",
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE refused (id int, text text NOT NULL CHECK (text <> 'the heron'))")
+        cursor.execute("CREATE UNIQUE INDEX ON refused (text, id)")
+        cursor.execute("INSERT INTO refused VALUES (1, 'the heron\nnests')")
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=PROCESSORS, foreign_pre_chain=PRE_CHAIN))
+    logger = logging.getLogger("tests.told_apart")
+    logger.propagate = False
+    logger.addHandler(handler)
+    for statement in statements:
+        try:
+            connection.cursor().execute(statement)
+        except DatabaseError as error:
+            # As Celery does it: the error's own words in the line, and the traceback beside it.
+            said = f"Task raised unexpected: {error!r}"
+            logger.exception(said if quoted else "slice_failed")
+    logger.removeHandler(handler)
+    told = stream.getvalue()
+    assert told.count('"level": "error"') == 3
+    assert "duplicate key value violates unique constraint" in told
+    assert "heron" not in told
+    assert "nests" not in told
 
 
 def test_a_slice_of_several_questions_names_its_first_and_last(db: None) -> None:
