@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def cluster() -> Iterator[Cluster]:
             yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def more_clocks(cluster: Cluster) -> Iterator[None]:
     """Two beats beside the one there is."""
     beat = ["celery", "-A", "workers.app", "beat", "--pidfile="]
@@ -164,6 +165,35 @@ def test_the_gate_ends_a_shell_script_with_its_four_codes(cluster: Cluster, tmp_
     html = MarkdownIt("gfm-like", {"linkify": False}).render((tmp_path / "out.md").read_text())
     assert "<h3>Search quality on <code>animals@1</code>: failed: a rule broke</h3>" in html
     assert "<td><code>heron</code></td>" in html
+
+
+def test_a_clock_that_was_dead_catches_up_what_is_fresh_and_reports_the_rest(cluster: Cluster) -> None:
+    """The beat process is killed over the slot, and started again ten minutes, five hours and a week after it."""
+    now = datetime.now(UTC)
+    # Due eight hours ago each day: what a week left behind ends with a slot that is past its grace.
+    daily = {"cron": f"0 {(now - timedelta(hours=8)).hour} * * *", "time_zone": "UTC"}
+    schedule = cluster.get("schedules")["results"][0]["id"]
+    cluster.http.patch(f"schedules/{schedule}", json=daily).raise_for_status()
+    told = []
+    for away in (timedelta(minutes=10), timedelta(hours=5), timedelta(days=7)):
+        before = len(cluster.get(f"schedules/{schedule}/history")["results"])
+        cluster.kill("beat")
+        slot = now - away
+        cluster.sql("UPDATE backend_schedule SET next_run_at = %s WHERE id = %s", slot, schedule)
+        assert len(cluster.get(f"schedules/{schedule}/history")["results"]) == before, "nobody looks at the clock"
+        cluster.start("beat")
+
+        def looked(before: int = before) -> bool:
+            history = cluster.get(f"schedules/{schedule}/history")["results"]
+            # The next one would be skipped while this one runs.
+            return len(history) > before and (history[0]["state"] == "missed" or bool(history[0]["outcomes"]))
+
+        cluster.wait(looked, f"what came of a slot {away} ago", seconds=240)
+        latest = cluster.get(f"schedules/{schedule}/history")["results"][0]
+        told.append((latest["state"], latest["caught_up"], latest["n_slots"]))
+    assert told == [("started", True, 1), ("started", True, 1), ("missed", False, 8)]
+    (missed,) = (one for one in cluster.get("alerts")["results"] if one["kind"] == "missed")
+    assert missed["state"] == "open"
 
 
 def test_the_walk_through_of_an_improvement_runs_as_it_is_written(cluster: Cluster) -> None:
