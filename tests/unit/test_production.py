@@ -1,5 +1,6 @@
 """What a service for others is refused for, and what every answer carries."""
 
+import json
 import os
 import secrets
 import subprocess
@@ -84,20 +85,46 @@ def test_keys_and_allow_lists_that_cannot_be_used_are_named(tmp_path: Path) -> N
     assert "no-key" not in done.stderr
 
 
-def test_an_audit_that_cannot_be_made_says_so_and_one_that_finds_something_fails(tmp_path: Path) -> None:
+def audit(tmp_path: Path, said: str, *, ended: int = 0) -> subprocess.CompletedProcess[str]:
+    """The audit's script, with what pip-audit answers."""
     uv = tmp_path / "uv"
-    for said, ended, expected, words in (
-        ("Found 2 known vulnerabilities in 1 package", 1, 1, "2 known"),
-        ("ConnectionError: cannot connect", 1, 0, "Not audited"),
-        ("No known vulnerabilities found", 0, 0, "No known"),
-    ):
-        uv.write_text(f"#!/bin/sh\necho '{said}'\nexit {ended}\n")
-        uv.chmod(0o755)
-        done = subprocess.run(
-            [ROOT / ".ci" / "audit.sh"],
-            env={**os.environ, "UV": str(uv)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, words in done.stdout) == (expected, True)
+    (tmp_path / "said").write_text(said)
+    uv.write_text(f"#!/bin/sh\necho 'a word of its own' >&2\ncat {tmp_path / 'said'}\nexit {ended}\n")
+    uv.chmod(0o755)
+    return subprocess.run(
+        [ROOT / ".ci" / "audit.sh"],
+        env={**os.environ, "UV": str(uv), "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+GOOD = {"name": "good", "version": "1", "vulns": []}
+WEAK = {"name": "weak", "version": "2", "vulns": [{"id": "PYSEC-1", "fix_versions": ["3"]}]}
+SKIPPED = {"name": "left", "skip_reason": "not found"}
+
+
+@pytest.mark.parametrize(
+    ("packages", "ended", "words"),
+    [
+        ([GOOD], 0, ["1 of 1 packages audited: 0 with"]),
+        ([GOOD, WEAK], 1, ["1 with known", "weak 2: PYSEC-1, mended in 3"]),
+        ([GOOD, SKIPPED], 0, ["1 of 2 packages audited", "Not audited: left"]),
+        # pip-audit ends well, and says that there are none.
+        ([SKIPPED, SKIPPED], 0, ["Not audited: none of the 2 packages was looked at"]),
+    ],
+)
+def test_an_audit_says_what_it_looked_at_and_fails_for_what_it_found(
+    packages: list[dict[str, object]], ended: int, words: list[str], tmp_path: Path
+) -> None:
+    done = audit(tmp_path, json.dumps({"dependencies": packages}), ended=ended)
+    assert done.returncode == ended, done.stderr
+    assert all(word in done.stdout for word in words), done.stdout
+
+
+def test_an_audit_that_cannot_be_made_says_so_and_stops_no_build(tmp_path: Path) -> None:
+    done = audit(tmp_path, "ConnectionError: cannot connect", ended=1)
+    assert done.returncode == 0
+    assert "Not audited: the audit could not be made here" in done.stdout
+    assert "a word of its own" in done.stdout
