@@ -14,10 +14,11 @@ from backend.core.errors import ErrorCode, Fault, TouchstoneError, ValidationErr
 from backend.models import Role, Scope
 from backend.queries import access
 from backend.queries.lookups import get
-from backend.services import audit, members, provider_keys, tokens
+from backend.services import audit, login_limits, members, provider_keys, tokens
 from backend.services.provider_keys import Given
 from console import faults, paging
 from console.access import PageRequest, page
+from console.client_address import client_address
 
 
 @page(post=Scope.READ)
@@ -136,14 +137,19 @@ def password(request: PageRequest) -> HttpResponse:
             _set_password(request)
             return redirect("home")
         except TouchstoneError as error:
-            context, status = {**context, "fault": faults.shown(error)}, 422
+            context, status = {**context, "fault": faults.shown(error)}, faults.status_of(error)
     return render(request, "accounts/password.html", context, status=status)
 
 
 def _set_password(request: PageRequest) -> None:
     user, wanted = request.user, request.POST.get("new", "")
-    if user.has_usable_password() and not user.check_password(request.POST.get("old", "")):
-        raise _invalid("This is not your password.", "old")
+    if user.has_usable_password():
+        # Whoever sits down at an open session has no more tries than at the login.
+        name, address = user.get_username(), client_address(request)
+        login_limits.count(name, address, now=timezone.now())
+        if not user.check_password(request.POST.get("old", "")):
+            raise _invalid("This is not your password.", "old")
+        login_limits.succeeded(name, address)
     if wanted != request.POST.get("again", ""):
         raise _invalid("The two are not the same.", "again")
     try:

@@ -38,6 +38,8 @@ def every(request: PageRequest) -> HttpResponse:
         "runs": rows,
         "wanted": wanted,
         "is_filtered": any(wanted.values()),
+        # All of one set on one base: neither needs saying in each row.
+        "is_one": bool(wanted["question_set"] and wanted["knowledge_base"]),
         "sets": list(questions.sets_of(request.workspace)[:_MOST]),
         "bases": list(knowledge.bases_of(request.workspace)[:_MOST]),
         "modes": MODES,

@@ -40,7 +40,12 @@ def make(workspace: Workspace, *, n: int, names: tuple[str, ...] = ("keyword", "
         question_set=found, number=1, content_hash=f"hash of {n}", format="jsonl", level="document", n_questions=n
     )
     first = Question.objects.create(
-        version=version, ordinal=0, key="q0", text="Question 0", expect=[{"any_of": [{"path": "a"}]}], tags=["every"]
+        version=version,
+        ordinal=0,
+        key="q0",
+        text="Question 0",
+        expect=[{"any_of": [{"path": "a"}], "grade": 1.0}],
+        tags=["every"],
     )
     _multiply(first, n, {"key": "'q' || i", "text": "'Question ' || i", "tags": "ARRAY['every', 'tag ' || mod(i, 10)]"})
     now = timezone.now()

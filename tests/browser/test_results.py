@@ -4,6 +4,7 @@ import json
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Page, expect
 
@@ -37,6 +38,29 @@ def handbook(page: Page, service: Cluster, *, with_set: bool = True) -> None:
         lines = (ROOT / "examples/handbook/.touchstone/handbook.jsonl").read_text().splitlines()
         questions = [json.loads(line) for line in lines if line and not line.startswith("#")]
         service.http.post("question-sets", json={"name": "handbook", "questions": questions})
+
+
+def first(service: Cluster, path: str) -> dict[str, Any]:
+    """The oldest: what the tests before made last may still be at work."""
+    return dict(service.get(path, limit=100)["results"][-1])
+
+
+def evaluated(page: Page, service: Cluster) -> dict[str, Any]:
+    """The latest evaluation of a base that is over, made where there is none."""
+    handbook(page, service)
+    found = [
+        one
+        for one in service.get("evaluations")["results"]
+        if one["state"] == "completed" and one["runs"][0]["knowledge_base"]["id"]
+    ]
+    if found:
+        return dict(found[0])
+    body = {
+        "question_set": first(service, "question-sets")["id"],
+        "scope": {"knowledge_base": first(service, "knowledge-bases")["id"]},
+        "modes": ["keyword", "semantic"],
+    }
+    return dict(service.finished(service.post("evaluations", body)["id"]))
 
 
 def evaluate(page: Page, *ways: str, label: str, finer: dict[str, str] | None = None) -> None:

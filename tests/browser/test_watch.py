@@ -2,7 +2,6 @@
 Then every page there is, each asked the same."""
 
 import re
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,7 +10,7 @@ from tests.api import addresses
 from tests.api.access_matrix import ROWS
 from tests.browser.conftest import Windows
 from tests.browser.pages import check
-from tests.browser.test_results import handbook
+from tests.browser.test_results import evaluated, first, handbook
 from tests.e2e.cluster import Cluster
 
 # What changes inside another page, pictures, and what is no page but a way to one.
@@ -93,7 +92,7 @@ def test_a_night_is_watched_from_its_schedule_to_its_alert(plain: Page, service:
 
 
 def test_a_run_becomes_the_baseline_and_messages_have_a_target(plain: Page, service: Cluster) -> None:
-    _evaluated(plain, service)
+    evaluated(plain, service)
     plain.goto("/evaluations")
     plain.get_by_role("link", name="keyword", exact=True).first.click()
     plain.get_by_role("link", name="Make it the baseline").click()
@@ -135,11 +134,12 @@ def test_members_tokens_and_keys_come_and_go(plain: Page) -> None:
     plain.get_by_role("button", name="Set it").click()
     expect(plain.get_by_role("alert")).to_be_visible()
     plain.goto("/audit")
-    expect(plain.get_by_role("region", name="Changes")).to_contain_text("tokens")
+    expect(plain.get_by_role("region", name="Changes")).to_contain_text("token made")
 
 
 def test_every_page_there_is_holds_to_what_is_asked_of_each(plain: Page, service: Cluster) -> None:
-    """Each address of a page: no serious fault of accessibility, nothing wider than the window, in both themes."""
+    """Each address of a page: no serious fault of accessibility, nothing wider than the window, in both themes; a token
+    in each form. A breach of the content security policy would be told on the browser's console, which is watched."""
     ids = _ids(plain, service)
     wrong = []
     for route in sorted(addresses.routes()):
@@ -148,6 +148,9 @@ def test_every_page_there_is_holds_to_what_is_asked_of_each(plain: Page, service
             answer = plain.goto(address)
             assert answer is not None
             assert answer.status == 200, (address, answer.status)
+            forms = plain.locator("form[method=post]")
+            with_token = forms.filter(has=plain.locator("input[name=csrfmiddlewaretoken]"))
+            assert forms.count() == with_token.count(), address
             try:
                 check(plain, _PICTURES.get(route, ""))
             except AssertionError as fault:
@@ -183,30 +186,10 @@ def _is_page(route: str) -> bool:
     return not is_machine and "get" in ROWS[route] and not _NO_PAGES.search(route)
 
 
-def _evaluated(page: Page, service: Cluster) -> dict[str, Any]:
-    """The latest evaluation of the handbook that is over, made where there is none."""
-    handbook(page, service)
-    found = [one for one in service.get("evaluations")["results"] if one["state"] == "completed"]
-    if not found:
-        base = _first(service, "knowledge-bases")
-        body = {
-            "question_set": _first(service, "question-sets")["id"],
-            "scope": {"knowledge_base": base["id"]},
-            "modes": ["keyword", "semantic"],
-        }
-        return dict(service.finished(service.post("evaluations", body)["id"]))
-    return dict(found[0])
-
-
-def _first(service: Cluster, path: str) -> dict[str, Any]:
-    """The oldest: what the tests before made last may still be at work."""
-    return dict(service.get(path, limit=100)["results"][-1])
-
-
 def _ids(page: Page, service: Cluster) -> dict[str, str]:
     """What stands for each part of an address; made where the tests before made none."""
-    evaluation = _evaluated(page, service)
-    base, questions = _first(service, "knowledge-bases"), _first(service, "question-sets")
+    evaluation = evaluated(page, service)
+    base, questions = first(service, "knowledge-bases"), first(service, "question-sets")
     below = f"knowledge-bases/{base['id']}"
     scope = {"knowledge_base": base["id"]}
     run = next(one["id"] for one in evaluation["runs"] if one["state"] == "scored")
@@ -230,15 +213,15 @@ def _ids(page: Page, service: Cluster) -> dict[str, str]:
         "evaluation_id": evaluation["id"],
         "run_id": run,
         "ordinal": "0",
-        "generation_id": _first(service, "generations")["id"],
-        "schedule_id": _first(service, "schedules")["id"],
-        "gate_id": _first(service, "gates")["id"],
-        "alert_id": _first(service, "alerts")["id"],
-        "target_id": _first(service, "alert-targets")["id"],
-        "baseline_id": _first(service, "baselines")["id"],
-        "job_id": _first(service, "jobs")["id"],
-        "member_id": _first(service, "members")["id"],
-        "token_id": _first(service, "tokens")["id"],
+        "generation_id": first(service, "generations")["id"],
+        "schedule_id": first(service, "schedules")["id"],
+        "gate_id": first(service, "gates")["id"],
+        "alert_id": first(service, "alerts")["id"],
+        "target_id": first(service, "alert-targets")["id"],
+        "baseline_id": first(service, "baselines")["id"],
+        "job_id": first(service, "jobs")["id"],
+        "member_id": first(service, "members")["id"],
+        "token_id": first(service, "tokens")["id"],
         "provider": "openai",
     }
 

@@ -19,7 +19,7 @@ def few_questions(figures: Figures, limits: Thresholds) -> Advice | None:
     if n >= limits.few_questions and width <= limits.wide_interval:
         return None
     metric = figures.primary_metric or "the primary metric"
-    told = f"Only {n} questions are scored"
+    told = f"Only {n:,} questions are scored"
     if figures.primary is not None and n:
         told += f", and {metric} is known to {figures.primary.low:.2f} to {figures.primary.high:.2f} only"
     needed = _needed(figures, limits)
@@ -56,7 +56,7 @@ def labels_unresolved(figures: Figures, limits: Thresholds) -> Advice | None:
         told = f"{figures.n_unresolved} of {figures.n_expectations} expectations match nothing"
         told += f" ({shown}{'; …' if figures.n_unresolved > _SHOWN else ''})" if shown else ""
     else:
-        told = f"Recall is 0 for every one of {figures.n_scored} questions"
+        told = f"Recall is 0 for every one of {figures.n_scored:,} questions"
     share = figures.n_unresolved / figures.n_expectations if figures.n_expectations else 1.0
     return Advice(
         id="labels_unresolved",
@@ -76,7 +76,7 @@ def not_indexed(figures: Figures, limits: Thresholds) -> Advice | None:
     named = f": {shown}{'; …' if len(figures.not_indexed) > _SHOWN else ''}" if shown else ""
     return Advice(
         id="not_indexed",
-        sentence=f"{n} {questions(n)} missed because what they expect is not indexed{named}. No setting finds"
+        sentence=f"{n:,} {questions(n)} missed because what they expect is not indexed{named}. No setting finds"
         " it before it is.",
         strength=2.5 + share(n, figures.n_scored) / 2,
     )

@@ -31,7 +31,7 @@ def keep_hybrid_codes(figures: Figures, limits: Thresholds) -> Advice | None:
         return None
     return Advice(
         id="keep_hybrid_codes",
-        sentence=f"{n} {questions(n)} with a code or number found by words and missed by meaning: keep hybrid.",
+        sentence=f"{n:,} {questions(n)} with a code or number found by words and missed by meaning: keep hybrid.",
         strength=0.3 + share(n, figures.n_scored),
         settings=("mode",),
     )
@@ -43,7 +43,7 @@ def keep_hybrid_paraphrase(figures: Figures, limits: Thresholds) -> Advice | Non
         return None
     return Advice(
         id="keep_hybrid_paraphrase",
-        sentence=f"{n} {questions(n)} found by meaning and missed by words: keep hybrid, and check that the embedding"
+        sentence=f"{n:,} {questions(n)} found by meaning and missed by words: keep hybrid, and check that the embedding"
         " model answers, since only it finds them.",
         strength=0.25 + share(n, figures.n_scored),
         settings=("mode",),
@@ -85,8 +85,8 @@ def _chunk(figures: Figures, *, id: str, told: str, advice: str) -> Advice | Non
         return None
     return Advice(
         id=id,
-        sentence=f"{figures.n_wrong_passage} of {figures.n_missed} missed questions found the right document and the"
-        f" wrong passage, and chunks are {told} ({figures.chunks.size:,} characters): {advice}.",
+        sentence=f"{figures.n_wrong_passage:,} of {figures.n_missed:,} missed questions found the right document and"
+        f" the wrong passage, and chunks are {told} ({figures.chunks.size:,} characters): {advice}.",
         strength=0.8 + share(figures.n_wrong_passage, figures.n_scored),
         settings=("chunking.size",),
     )
