@@ -19,7 +19,7 @@ from api.run_shapes import (
 from api.schema import IDEMPOTENCY_KEY, PAGING, answer, example, page_of, path, problems
 from backend.models import Evaluation, Scope
 from backend.queries import evaluations as queries
-from backend.queries.evaluations import Look
+from backend.queries.evaluations import EvaluationDetail, Look
 from backend.queries.lookups import as_uuid
 from backend.services import evaluations, submissions
 from backend.services.idempotency import Answer
@@ -94,7 +94,11 @@ class EvaluationView(Endpoint):
         headers = {"ETag": f'W/"{seen.tag}"', "Cache-Control": "private, no-cache"}
         if _is_known(request, seen):
             return Response(status=304, headers=headers)
-        return Response(_detail(seen), headers=headers)
+        told = queries.detail(seen, now=timezone.now())
+        if not told.is_current:
+            # Whoever asks again gets the numbers of the rows that this tag is of.
+            del headers["ETag"]
+        return Response(_shown(told), headers=headers)
 
 
 class EvaluationCancelView(Endpoint):
@@ -144,8 +148,11 @@ class EvaluationRetryView(Endpoint):
 
 
 def _detail(seen: Look) -> dict[str, Any]:
+    return _shown(queries.detail(seen, now=timezone.now()))
+
+
+def _shown(told: EvaluationDetail) -> dict[str, Any]:
     """An EvaluationDetailSerializer's data."""
-    told = queries.detail(seen, now=timezone.now())
     return {
         **EvaluationSerializer(told.evaluation).data,
         "progress": ProgressSerializer(told.progress).data,

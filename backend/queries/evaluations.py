@@ -67,13 +67,15 @@ class EvaluationRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationDetail:
     """`eta_seconds` and `questions_per_second` are from what was seen in this epoch; None where nothing can be said.
-    A question counts once, whatever the number of runs. `waiting_for`: the providers that keep it from going on."""
+    A question counts once, whatever the number of runs. `waiting_for`: the providers that keep it from going on.
+    `is_current`: the numbers so far are of all rows, not of those of a moment ago."""
 
     evaluation: EvaluationRow
     progress: Progress
     eta_seconds: float | None
     questions_per_second: float | None = None
     waiting_for: tuple[WaitingFor, ...] = ()
+    is_current: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,10 +191,13 @@ def detail(seen: Look, *, now: datetime) -> EvaluationDetail:
     evaluation, progress = seen.evaluation, seen.progress
     open_runs = [run for run in seen.runs if not runs.is_final(run)]
     numbers: Mapping[UUID, Mapping[str, Any]] = {}
+    is_current = True
     n_rows = sum(sum(seen.outcomes[run.id].values()) for run in open_runs)
     if open_runs and 0 < n_rows <= partial.MOST_ROWS:
-        numbers = partial.metrics(
-            [run.id for run in open_runs],
+        numbers, is_current = partial.lately(
+            evaluation.id,
+            n_rows=n_rows,
+            run_ids=[run.id for run in open_runs],
             keys=evaluation.plan["keys"],
             version_id=evaluation.question_set_version_id,
             epoch=evaluation.epoch,
@@ -209,6 +214,7 @@ def detail(seen: Look, *, now: datetime) -> EvaluationDetail:
         eta_seconds=_eta(seen, now=now),
         questions_per_second=_rate(seen, now=now),
         waiting_for=seen.waiting_for,
+        is_current=is_current,
     )
 
 
