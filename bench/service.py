@@ -90,7 +90,8 @@ def scifact(service: Cluster, *, n_documents: int | None = None) -> str:
     wanted = len(documents()) if n_documents is None else n_documents
     name = BASE if n_documents is None else f"{BASE} {n_documents}"
     for base in service.get("knowledge-bases")["results"]:
-        if base["name"] == name and base["n_indexed"] == wanted:
+        # What an earlier try left half-way has fewer.
+        if base["name"] == name and service.get(f"knowledge-bases/{base['id']}")["n_indexed"] == wanted:
             return str(base["id"])
     settings = {"chunking": {"mode": "document"}, "keyword": {"language": "english"}}
     made = str(service.post("knowledge-bases", {"name": name, "settings": settings})["id"])
