@@ -216,7 +216,7 @@ def _ids(page: Page, service: Cluster) -> dict[str, str]:
         "generation_id": first(service, "generations")["id"],
         "schedule_id": first(service, "schedules")["id"],
         "gate_id": first(service, "gates")["id"],
-        "alert_id": first(service, "alerts")["id"],
+        "alert_id": service.get("alerts")["results"][0]["id"],
         "target_id": first(service, "alert-targets")["id"],
         "baseline_id": first(service, "baselines")["id"],
         "job_id": first(service, "jobs")["id"],
