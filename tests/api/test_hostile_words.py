@@ -10,6 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from backend.models import Alert, AlertTarget, Draft, Gate, Generation, Role, Run, Schedule, Token, Workspace
+from console.plots.of_run import OF_RECORD, OF_SURVEY
 from tests import engine
 from tests.api.access_matrix import OPEN, ROWS
 from tests.api.addresses import filled, ids_of, routes
@@ -107,6 +108,20 @@ def test_no_page_runs_what_a_name_says(evil: World, ids: dict[str, str]) -> None
     assert seen > 20, "the words are on the pages, as words"
 
 
+def test_no_plot_runs_what_a_name_says(evil: World, ids: dict[str, str]) -> None:
+    """An SVG is a document of its own, and a name is no formula to set."""
+    Run.objects.update(name="$\\frac{$ " + EVIL[:90], label="$x^")
+    admin = client_as(Role.ADMIN, Workspace(id=evil.workspace.id, name="a"))
+    drawn = 0
+    for name in (*OF_RECORD, *OF_SURVEY):
+        answer = admin.get(f"/runs/{ids['run_id']}/plots/{name}.svg")
+        assert answer.status_code in {200, 404}, name
+        if answer.status_code == 200:
+            drawn += 1
+            assert faults(answer.getvalue().decode()) == [], name
+    assert drawn
+
+
 FORMATS = ("json", "csv", "jsonl", "trec_run", "trec_qrels", "junit", "markdown", "html")
 
 
@@ -126,8 +141,9 @@ def test_no_file_that_leaves_runs_what_a_name_says(evil: World, ids: dict[str, s
         told["Content-Disposition"] = answer.headers["Content-Disposition"]
         assert re.fullmatch(r"[\w.-]+", told.get_filename() or ""), told["Content-Disposition"]
         assert told["Content-Disposition"].startswith("attachment"), "no file is a page of ours"
-    for form in ("json", "jsonl", "csv"):
-        answer = evil.client.get(f"{API}/question-sets/{evil.set_id}/export", {"format": form})
+    for form in ("full", "csv"):
+        answer = evil.client.get(f"{API}/question-sets/{evil.set_id}/export", {"format": form, "lossy": "true"})
+        assert answer.status_code == 200, answer.getvalue()
         assert re.fullmatch(r'attachment; filename="[\w.-]+"', answer.headers["Content-Disposition"])
 
 

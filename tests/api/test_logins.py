@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
@@ -137,3 +139,55 @@ def test_every_answer_carries_its_headers() -> None:
         assert headers["Cross-Origin-Opener-Policy"] == "same-origin", path
         assert "camera=()" in headers["Permissions-Policy"], path
     assert Client().get("/api/v1/runs").headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        *("//evil.example", "///evil.example", "https://evil.example", "http:evil.example", "https:///evil.example"),
+        *("/\\evil.example", "\t//evil.example", "javascript:alert(1)", "data:text/html,x", "\x00//evil.example"),
+    ],
+)
+def test_a_login_leads_nowhere_but_to_a_page_of_ours(user: User, elsewhere: str) -> None:
+    form = {"username": "amina", "password": PASSWORD, "next": elsewhere}
+    assert Client().post("/login", form).headers["Location"] == "/"
+    assert Client().post("/login", {**form, "next": "/runs/1?k=3"}).headers["Location"] == "/runs/1?k=3"
+    told = Client().post("/login", {**form, "next": "/x\r\nSet-Cookie: a=b"}).headers
+    assert "\n" not in told["Location"]
+    assert "a=b" not in str(told.get("Set-Cookie", ""))
+
+
+def test_a_session_that_somebody_laid_out_is_not_the_one_that_logs_in(user: User) -> None:
+    """Session fixation: with a key that was made up, and with one of a session that is there."""
+    there = SessionStore()
+    there["seen"] = True
+    there.save()
+    for before in ("attackers0own0key000000000000000", str(there.session_key)):
+        client, attacker = Client(), Client()
+        client.cookies[settings.SESSION_COOKIE_NAME] = attacker.cookies[settings.SESSION_COOKIE_NAME] = before
+        assert attempt("amina", PASSWORD, client=client).status_code == 302
+        assert client.cookies[settings.SESSION_COOKIE_NAME].value != before
+        assert client.get("/").status_code == 200
+        assert attacker.get("/").status_code == 302, "the key from before opens nothing"
+
+
+def test_a_form_of_another_site_changes_nothing(user: User) -> None:
+    Membership.objects.update(role=Role.ADMIN)
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(user)
+    for path in ("/members", "/tokens", "/bases/new", "/provider-keys", "/account/password", "/logout", "/workspace"):
+        assert client.post(path, {"name": "x", "role": "admin"}).status_code == 403, path
+    assert client.get("/").status_code == 200, "still logged in"
+    assert User.objects.count() == 1
+
+
+def test_an_open_session_has_no_more_tries_at_the_password_than_the_login(hashed: list[int], user: User) -> None:
+    client = Client()
+    client.force_login(user)
+    form = {"new": "twenty green lanterns", "again": "twenty green lanterns"}
+    said = [client.post("/account/password", {**form, "old": f"guess {n}"}).status_code for n in range(12)]
+    assert said == [422] * 10 + [429] * 2
+    assert client.post("/account/password", {**form, "old": PASSWORD}).status_code == 429
+    LoginFailures.objects.all().delete()
+    assert client.post("/account/password", {**form, "old": PASSWORD}).status_code == 302
+    assert LoginFailures.objects.filter(n_failed__gt=0).count() == 0
