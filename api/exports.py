@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from api.base import Endpoint, respond
 from api.jobs import JOB_ACCEPTED, accepted
-from api.schema import path, problems, query
+from api.schema import files, path, problems, query
 from backend.queries import exports, runs
 from backend.queries.exports import Format
 from backend.services import exporting, long_jobs
@@ -37,10 +37,8 @@ class RunExportView(Endpoint):
             query("baseline", "A run to compare with, in junit, markdown and html.", type=OpenApiTypes.UUID),
         ],
         responses={
+            **files(exporting.MEDIA_TYPES, "The file."),
             (200, "application/json"): OpenApiResponse(response=OpenApiTypes.OBJECT, description="The file."),
-            (200, "application/x-ndjson"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
-            (200, "text/csv"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
-            (200, "text/plain"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
             202: JOB_ACCEPTED,
             **problems(404, 409, 422),
         },

@@ -3,8 +3,7 @@
 from typing import Any, ClassVar
 
 from django.http import HttpResponse
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -12,13 +11,13 @@ from rest_framework.response import Response
 
 from api.base import Endpoint, as_json, invalid
 from api.enums import JOB_KINDS, JOB_STATES
-from api.schema import PAGING, FaultSerializer, answer, page_of, path, problems, query
+from api.schema import PAGING, FaultSerializer, answer, files, page_of, path, problems, query
 from backend.core.states import JobKind
 from backend.models import Job, Scope
 from backend.queries import jobs as queries
 from backend.queries.jobs import JobRow
 from backend.queries.lookups import as_uuid
-from backend.services import jobs
+from backend.services import exporting, jobs
 from backend.services.idempotency import Answer
 
 _ID = path("job_id", "The job's id.")
@@ -121,8 +120,9 @@ class JobFileView(Endpoint):
         summary="The file that a job made",
         parameters=[_ID],
         responses={
-            (200, "application/octet-stream"): OpenApiResponse(
-                response=OpenApiTypes.BINARY, description="The file, under its own media type."
+            **files(
+                ("application/octet-stream", "application/json", *exporting.MEDIA_TYPES),
+                "The file, under its own media type.",
             ),
             **problems(404),
         },

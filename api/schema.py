@@ -1,5 +1,6 @@
 """What the API's description needs beside the serializers: the error answers, and the shape of a page."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -103,6 +104,14 @@ def page_of(serializer: type[serializers.Serializer[Any]], *, name: str) -> seri
 def answer(serializer: Any, description: str, *, example: Any = None) -> OpenApiResponse:
     examples = [] if example is None else [OpenApiExample("Example", value=example, response_only=True)]
     return OpenApiResponse(response=serializer, description=description, examples=examples)
+
+
+def files(media_types: Iterable[str], description: str) -> dict[tuple[int, str], OpenApiResponse]:
+    """A file as the answer, in each form that there is."""
+    return {
+        (200, media_type.partition(";")[0]): OpenApiResponse(response=OpenApiTypes.BINARY, description=description)
+        for media_type in media_types
+    }
 
 
 def example(value: Any, *, name: str = "Example") -> OpenApiExample:

@@ -3,14 +3,13 @@
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from api.base import Endpoint, read_flag
 from api.question_sets import SET_ID
-from api.schema import problems, query
+from api.schema import files, problems, query
 from backend.queries import questions as queries
 from backend.queries import set_exports
 from backend.queries.set_exports import SetForm
@@ -35,8 +34,7 @@ class SetExportView(Endpoint):
             query("lossy", "Leave out what the form cannot hold.", type=bool),
         ],
         responses={
-            (200, "application/x-ndjson"): OpenApiResponse(response=OpenApiTypes.STR, description="The file."),
-            (200, "application/zip"): OpenApiResponse(response=OpenApiTypes.BINARY, description="A BEIR folder."),
+            **files(set_exports.MEDIA_TYPES, "The file; a BEIR folder as a ZIP."),
             **problems(404, 422),
         },
         tags=["question sets"],

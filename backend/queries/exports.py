@@ -54,6 +54,7 @@ _MEDIA: dict[Format, tuple[str, str]] = {
 }
 
 
+MEDIA_TYPES = tuple(media_type for media_type, _ in _MEDIA.values())
 Shown = Callable[[Run, Sequence[Any], int], list[results.ResultRow]]
 
 

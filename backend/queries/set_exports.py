@@ -59,6 +59,7 @@ _WRITERS: Mapping[SetForm, tuple[_Writer, str, str]] = {
         lambda parsed, _: question_sets.to_topics(parsed).encode(), "text/plain; charset=utf-8", "tsv",
     ),
 }  # fmt: skip
+MEDIA_TYPES = tuple(media_type for _, media_type, _ in _WRITERS.values())
 
 
 def export(version: QuestionSetVersion, *, form: str = "", lossy: bool = False) -> SetFile:

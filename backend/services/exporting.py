@@ -20,6 +20,7 @@ _WRITERS: dict[Format, tuple[Callable[[Report], str], str, str]] = {
     Format.MARKDOWN: (reports.to_markdown, "text/markdown; charset=utf-8", "md"),
     Format.HTML: (reports.to_html, "text/html; charset=utf-8", "html"),
 }
+MEDIA_TYPES = (*exports.MEDIA_TYPES, *(media_type for _, media_type, _ in _WRITERS.values()))
 # In what order people look for a run's settings.
 _SETTINGS = ("mode", "depth", "keyword", "reranker", "rerank_depth", "min_score")
 

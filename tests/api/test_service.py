@@ -14,6 +14,8 @@ from drf_spectacular.drainage import GENERATOR_STATS
 
 from backend.core.states import EvaluationState, Lane, RunState
 from backend.models import Evaluation, Membership, Pulse, Role, Run, Workspace
+from backend.queries.exports import Format
+from backend.queries.set_exports import SetForm
 from backend.services import workspaces
 from backend.services.submissions import FIELDS
 from tests.api.conftest import World
@@ -71,6 +73,29 @@ def operations(schema: Any) -> list[tuple[str, str, Any]]:
 def test_the_schema_is_made_without_a_warning(schema: Any) -> None:
     assert schema["openapi"].startswith("3.1")
     assert len(operations(schema)) >= 38
+
+
+@pytest.mark.parametrize(
+    ("path", "forms"),
+    [("runs/{run_id}/export", list(Format)), ("question-sets/{set_id}/export", list(SetForm))],
+)
+def test_every_form_of_a_file_is_described_under_its_media_type(
+    path: str, forms: list[str], schema: Any, world: World
+) -> None:
+    described = set(schema["paths"][f"/api/v1/{path}"]["get"]["responses"]["200"]["content"])
+    assert described <= set(schema["paths"]["/api/v1/jobs/{job_id}/file"]["get"]["responses"]["200"]["content"]) | {
+        "application/zip"
+    }
+    world.evaluate()
+    Evaluation.objects.update(state=EvaluationState.COMPLETED)
+    Run.objects.update(state=RunState.SCORED)
+    address = f"/api/v1/{path}".format(run_id=Run.objects.get().id, set_id=world.set_id)
+    answered = set()
+    for form in forms:
+        answer = world.client.get(address, {"format": form, "lossy": "true"})
+        assert answer.status_code == 200, (form, answer.getvalue())
+        answered.add(answer.headers["Content-Type"].partition(";")[0])
+    assert answered == described
 
 
 def test_every_operation_tells_its_errors_and_has_an_example(schema: Any) -> None:
