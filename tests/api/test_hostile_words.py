@@ -5,6 +5,7 @@ import io
 import re
 from email.message import Message
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
@@ -18,6 +19,7 @@ from tests.api.conftest import API, World
 from tests.api.test_console import client_as
 from tests.integration.search_rows import Row, make_base
 
+ROOT = Path(__file__).resolve().parents[2]
 # The worker opens transactions of its own.
 pytestmark = pytest.mark.django_db(transaction=True)
 # Breaks out of text, of an attribute in either quotes, of a script, of a comment and of a code span.
@@ -175,3 +177,19 @@ def test_no_cell_that_leaves_is_a_formula(world: World) -> None:
         # A negative number is one.
         risky = [one for one in cells if one.strip()[:1] in {*"=+-@", "\uff1d"} and not re.fullmatch(r"-?[\d.]+", one)]
         assert risky == [], path
+
+
+def test_a_name_that_turns_the_writing_around_turns_only_itself(world: World) -> None:
+    """Such as `invoice\u202etxt.exe`: blocks keep it to themselves anyway, what stands within a line has a rule."""
+    style = (ROOT / "console" / "static" / "console" / "style.css").read_text()
+    isolated = re.search(r"([^{}]*)\{ unicode-bidi: isolate; \}", style)
+    assert isolated
+    assert {"a", "code", "span", "strong", "small"} <= {one.strip() for one in isolated[1].split("*/")[-1].split(",")}
+    turned = "invoice\u202etxt.exe\u2066"
+    made = world.client.post(
+        f"{API}/knowledge-bases", {"name": turned, "settings": {"embedding": {"embedder": "none"}}}
+    )
+    assert made.status_code == 201
+    page = client_as(Role.VIEWER, world.workspace).get("/bases").content.decode()
+    (tag,) = set(re.findall(rf"<(\w+)[^<>]*>\s*{turned}", page))
+    assert tag in {"a", "code", "span", "strong", "small", "td", "h2", "h3", "p", "li"}
