@@ -13,7 +13,7 @@ PYTEST := $(BIN)/pytest
 JOBS ?= 3
 BROWSER ?= tests/browser
 
-.PHONY: help setup demo up test test-browser test-unit lint types contracts check lock measure measure-anthropic chaos soak audit test-api-fuzz clean
+.PHONY: bench help setup demo up test test-browser test-unit lint types contracts check lock measure measure-anthropic chaos soak audit test-api-fuzz clean
 
 help:  ## This list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ check: lint types contracts  ## Everything that reads code without running it
 
 lock: $(READY)  ## Pin again after a change in pyproject.toml
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra server --group dev --generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
+
+bench: $(READY)  ## Speed and scale, each beside its floor, into docs/measured.md (needs the reference data; an hour or more)
+	@$(BIN)/python -m bench $(BENCH)
 
 measure: $(READY)  ## SciFact through the real service (needs the reference data; takes about 30 minutes)
 	@$(BIN)/python -m bench.scifact
