@@ -23,6 +23,7 @@ from backend.models import (
     Schedule,
     Workspace,
 )
+from console.plots import of_comparison, of_history, of_run
 from tests.api.access_matrix import OPEN, ROWS
 from tests.api.addresses import body_for, filled, ids_of, parts, routes
 from tests.api.conftest import API, World, make_world
@@ -154,6 +155,27 @@ def test_no_page_shows_what_a_query_or_form_names_of_another_workspace(world: Wo
             assert b"marked-as-ours" not in answer.getvalue(), route
             assert _counts() == before, route
             transaction.set_rollback(True)
+
+
+def test_no_plot_is_drawn_of_another_workspaces_runs(world: World, theirs: World) -> None:
+    ours, own = ids_of(world), ids_of(theirs)
+    attacker = Client()
+    user = User.objects.create(username="attacker")
+    Membership.objects.create(workspace=theirs.workspace, user=user, role=Role.ADMIN)
+    attacker.force_login(user)
+    never = str(uuid4())
+    for name in of_comparison.NAMES:
+        for baseline, candidate in ((ours, own), (own, ours), (ours, ours)):
+            query = {"baseline": baseline["run_id"], "candidate": candidate["run_id"]}
+            assert attacker.get(f"/compare/plots/{name}.svg", query).status_code == 404, name
+    for name in of_history.NAMES:
+        drawn = []
+        for base, question_set in ((ours["base_id"], ours["set_id"]), (never, never)):
+            answer = attacker.get(f"/plots/{name}.svg", {"knowledge_base": base, "question_set": question_set})
+            drawn.append((answer.status_code, answer.content if answer.status_code == 200 else b""))
+        assert drawn[0] == drawn[1], name
+    for name in (*of_run.OF_RECORD, *of_run.OF_SURVEY):
+        assert attacker.get(f"/runs/{ours['run_id']}/plots/{name}.svg").status_code == 404, name
 
 
 def _mark_ours(world: World) -> None:
