@@ -66,7 +66,7 @@ def _questions(made: Report, running: Cluster, base: str, sizes: Sequence[int]) 
     seen: dict[int, dict[str, float]] = {}
     for n in sizes:
         with _watched(running) as peak:
-            done = service.evaluate(running, {**body, "question_set": service.question_set(running, n)}, pause=1.0)
+            done = service.evaluate(running, {**body, "question_set": service.question_set(running, n)})
         cpu = {name: value for name, value in done["cpu"].items() if name != "web"}
         seen[n] = {"ms": 1000 * sum(cpu.values()) / n, "seconds": done["seconds"], **peak}
         made.add(

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,7 @@ def evaluate(
     before = cost(service)
     started = time.monotonic()
     answered = service.post("evaluations", body)
-    posted = time.monotonic() - started
+    posted, pause = time.monotonic() - started, 0.2
     while True:
         final = service.get(f"evaluations/{answered['id']}")
         if final["state"] in {"completed", "failed", "cancelled"}:
@@ -147,17 +148,21 @@ def evaluate(
         if time.monotonic() - started > seconds:
             raise SystemExit(f"the evaluation is still {final['state']} after {seconds:.0f} s")
         time.sleep(pause)
-    took = time.monotonic() - started
+        pause = min(pause * 1.2, 2.0)
     after = cost(service)
     if final["state"] != "completed":
         raise SystemExit(f"the evaluation ended {final['state']}: {final.get('reason')}")
     return {
         "id": answered["id"],
-        "seconds": took,
+        "seconds": posted + (_at(final["finished_at"]) - _at(final["created_at"])).total_seconds(),
         "post_ms": posted * 1000,
         "cpu": {name: after[name] - before[name] for name in before},
         "runs": final["runs"],
     }
+
+
+def _at(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def cost(service: Cluster) -> dict[str, float]:

@@ -4,6 +4,7 @@ Called after each submit, after each slice, and by the tick. Two pumps at once a
 """
 
 import time
+from collections.abc import Collection
 from functools import lru_cache
 from uuid import UUID
 
@@ -110,27 +111,54 @@ def run_lane(lane: Lane) -> int:
     return len(doorbells)
 
 
+# How full the lanes are, and in which of them an evaluation has something waiting.
+_FULL = """
+SELECT l.lane,
+       (SELECT count(*) FROM backend_slice s WHERE s.lane = l.lane AND s.state = 'queued'),
+       (SELECT count(*) FROM backend_slice s WHERE s.lane = l.lane AND s.state = 'leased'),
+       EXISTS (SELECT 1 FROM backend_slice s
+               WHERE s.evaluation_id = %s AND s.state = 'pending' AND s.lane = l.lane)
+FROM unnest(%s::text[]) AS l (lane)
+"""
+
+
 def run_after(lane: Lane, *, evaluation_id: UUID | None) -> int:
-    """After a slice of this lane ended: its place is free, and so may be a place in its evaluation's window."""
-    n = run_lane(lane)
-    if evaluation_id is not None and lane is Lane.PROVIDER:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT DISTINCT lane FROM backend_slice "
-                "WHERE evaluation_id = %s AND state = 'pending' AND lane <> %s LIMIT 3",
-                [evaluation_id, lane.value],
-            )
-            others = [Lane(row[0]) for row in cursor.fetchall()]
-        n += sum(run_lane(other) for other in others)
+    """After a slice of this lane ended: its place is free, and so may be a place in its evaluation's window.
+
+    Slices of the provider lane are many and short: what was handed out beyond the slots is let go down by half before
+    there is more, so that handing out, which costs as much as the rest of such a slice, is done for several at once.
+    Those that are handed out come by here again.
+    """
+    if evaluation_id is None or lane is not Lane.PROVIDER:
+        return run_lane(lane)
+    with connection.cursor() as cursor:
+        cursor.execute(_FULL, [evaluation_id, [one.value for one in Lane]])
+        rows = cursor.fetchall()
+    n = 0
+    for name, n_queued, n_leased, has_waiting in rows:
+        one = Lane(name)
+        is_low = n_queued <= _spare(one) // 2
+        has_place = has_waiting and n_queued + n_leased < capacity(one)
+        if is_low if one is lane else has_place:
+            n += run_lane(one)
     return n
 
 
 def capacity(lane: Lane) -> int:
     """How many slices of a lane may be handed out at once: more than the slots of the workers seen lately (so that a
     worker never waits for the next), at least by what is configured for one worker."""
-    configured = {Lane.CONTROL: 2, Lane.SEARCH: settings.SEARCH_SLOTS, Lane.PROVIDER: settings.PROVIDER_SLOTS}[lane]
-    slots = max(configured, _slots_seen(lane, int(time.monotonic() / _SLOTS_SECONDS)))
+    slots = _slots(lane)
     return slots + max(2, slots // 2) if lane is Lane.PROVIDER else 2 * slots
+
+
+def _spare(lane: Lane) -> int:
+    """How many may wait at the workers of a lane, beyond those that are worked on."""
+    return capacity(lane) - _slots(lane)
+
+
+def _slots(lane: Lane) -> int:
+    configured = {Lane.CONTROL: 2, Lane.SEARCH: settings.SEARCH_SLOTS, Lane.PROVIDER: settings.PROVIDER_SLOTS}[lane]
+    return max(configured, _slots_seen(lane, int(time.monotonic() / _SLOTS_SECONDS)))
 
 
 @lru_cache(maxsize=8)
@@ -143,13 +171,14 @@ def _slots_seen(lane: Lane, period: int) -> int:  # noqa: ARG001  the period is 
         return int(cursor.fetchone()[0])
 
 
-def ring_later() -> None:
-    """On commit, hand out what waits. Never raises: the rows are the truth, and the tick does it as well."""
-    transaction.on_commit(_run_quietly, robust=True)
+def ring_later(lanes: Collection[Lane] = tuple(Lane)) -> None:
+    """On commit, hand out what waits in these lanes. Never raises: the rows are the truth, and the tick does it too."""
 
+    def run_quietly() -> None:
+        for lane in lanes:
+            run_lane(lane)
 
-def _run_quietly() -> None:
-    run()
+    transaction.on_commit(run_quietly, robust=True)
 
 
 def wake(slice_id: UUID) -> None:

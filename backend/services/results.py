@@ -35,13 +35,11 @@ class ResultRow:
 _WRITE = """
 INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code, reason, first_rank, judged, ranking,
                             cut, ann_recall, depth, timings, units, created_at)
-SELECT run_id, ordinal, question_key, %(epoch)s, outcome, code, reason, first_rank, judged::jsonb, ranking::jsonb,
-       cut::jsonb, ann_recall, depth, timings::jsonb, units::jsonb, now()
-FROM unnest(%(run_ids)s::uuid[], %(ordinals)s::int[], %(keys)s::text[], %(outcomes)s::text[], %(codes)s::text[],
-            %(reasons)s::text[], %(first_ranks)s::int[], %(judged)s::text[], %(rankings)s::text[], %(cuts)s::text[],
-            %(ann_recalls)s::float8[], %(depths)s::int[], %(timings)s::text[], %(units)s::text[])
-  AS t (run_id, ordinal, question_key, outcome, code, reason, first_rank, judged, ranking, cut, ann_recall, depth,
-        timings, units)
+SELECT run_id, ordinal, question_key, %(epoch)s, outcome, code, reason, first_rank, judged, ranking, cut, ann_recall,
+       depth, timings, units, now()
+FROM jsonb_to_recordset(%(rows)s::jsonb)
+  AS t (run_id uuid, ordinal int, question_key text, outcome text, code text, reason text, first_rank int,
+        judged jsonb, ranking jsonb, cut jsonb, ann_recall float8, depth int, timings jsonb, units jsonb)
 ORDER BY run_id, ordinal
 ON CONFLICT (run_id, ordinal) DO UPDATE
 SET question_key = excluded.question_key, epoch = excluded.epoch, outcome = excluded.outcome, code = excluded.code,
@@ -56,27 +54,30 @@ def write(rows: Sequence[ResultRow], *, epoch: int) -> int:
     """Insert the rows in one statement; returns how many were written (a row that must stay is left alone)."""
     if not rows:
         return 0
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _WRITE,
+    # One document for all: as an array of texts each would be quoted twice on the way, and read twice.
+    told = _json(
+        [
             {
-                "epoch": epoch,
-                "run_ids": [row.run_id for row in rows],
-                "ordinals": [row.ordinal for row in rows],
-                "keys": [row.question_key for row in rows],
-                "outcomes": [row.outcome.value for row in rows],
-                "codes": [row.code for row in rows],
-                "reasons": [row.reason for row in rows],
-                "first_ranks": [row.first_rank for row in rows],
-                "judged": [None if row.judged is None else _json(row.judged) for row in rows],
-                "rankings": [_json(row.ranking) for row in rows],
-                "cuts": [_json(row.cut) for row in rows],
-                "ann_recalls": [row.ann_recall for row in rows],
-                "depths": [row.depth for row in rows],
-                "timings": [_json(row.timings) for row in rows],
-                "units": [_json(row.units) for row in rows],
-            },
-        )
+                "run_id": str(row.run_id),
+                "ordinal": row.ordinal,
+                "question_key": row.question_key,
+                "outcome": row.outcome.value,
+                "code": row.code,
+                "reason": row.reason,
+                "first_rank": row.first_rank,
+                "judged": row.judged,
+                "ranking": row.ranking,
+                "cut": row.cut,
+                "ann_recall": row.ann_recall,
+                "depth": row.depth,
+                "timings": row.timings,
+                "units": row.units,
+            }
+            for row in rows
+        ]
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(_WRITE, {"epoch": epoch, "rows": told})
         for outcome, n in Counter(row.outcome for row in rows).items():
             tallies.add(Event.RESULTS, n, label=outcome.value)
         return int(cursor.rowcount)

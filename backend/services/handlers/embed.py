@@ -10,7 +10,7 @@ from backend.providers.base import ProviderError
 from backend.search import embedding, providers
 from backend.search.ledger import PaidFor
 from backend.search.pacing import PacedError
-from backend.services import giving_up, owners, plans, provider_states, pump, slices
+from backend.services import giving_up, owners, plans, provider_states, slices
 from backend.services.plans import EmbedderPlan, Plan
 from backend.services.slices import Lease
 
@@ -59,7 +59,7 @@ def _stop(plan: Plan, key: str, stopped: dict[UUID, tuple[str, str]]) -> tuple[s
 
 
 def commit_children(lease: Lease, *, plan: Plan, payload: dict[str, Any]) -> None:
-    """End the slice and insert its search, in one commit."""
+    """End the slice and insert its search, in one commit. It is handed out when this one is left (work.after)."""
     with slices.commit(lease, finish=True):
         if not owners.is_open(plan.evaluation_id, epoch=lease.epoch):
             return
@@ -80,7 +80,6 @@ def commit_children(lease: Lease, *, plan: Plan, payload: dict[str, Any]) -> Non
             ],
             ignore_conflicts=True,
         )
-    pump.ring_later()
 
 
 def _vectors(plan: Plan, embedder: EmbedderPlan, texts: list[str], lease: Lease) -> tuple[list[str], dict[str, Any]]:

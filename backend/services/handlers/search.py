@@ -274,4 +274,4 @@ def _commit(lease: Lease, *, plan: Plan, batch: _Batch, remaining: list[int]) ->
         results.write(batch.rows, epoch=lease.epoch)
         slices.shrink(lease, remaining)
     if children:
-        pump.ring_later()
+        pump.ring_later({Lane(child.lane) for child in children})
