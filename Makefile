@@ -40,7 +40,7 @@ test: $(READY)  ## All tests but the long fault suite (what CI runs)
 	@$(PYTEST) tests -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 test-browser: $(READY)  ## The console walked through with chromium (skipped where there is none)
-	@$(PYTEST) $(BROWSER) -m browser -n 2 --dist loadfile
+	@$(PYTEST) $(BROWSER) -m browser -n 2 --dist loadfile --no-loadscope-reorder
 
 chaos: $(READY)  ## The long fault suite: what takes minutes to show
 	@$(PYTEST) tests -m chaos -s
