@@ -135,7 +135,9 @@ def show(
 @app.command()
 def delete(
     name: Annotated[str, typer.Argument(help="A set's name or id.")],
-    force: Annotated[bool, typer.Option("--force", help="Cancel the open evaluations that use it.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also while a schedule, baseline or open evaluation uses it.")
+    ] = False,
 ) -> None:
     """Delete a set with all its versions; runs outlive it.
 
