@@ -113,12 +113,13 @@ def test_every_command_helps_and_works_with_only_an_address_and_a_token(
     run("schedule", "create", "nightly", "--set", "golden", "--cron", "0 2 * * *", "--modes", "keyword")
     for command in ("list", "history nightly", "run-now nightly", "disable nightly", "enable nightly"):
         run("schedule", *command.split())
+    assert "nightly" in run("sets", "delete", "golden", code=1), "a schedule uses it"
     run("schedule", "delete", "nightly")
     run("alerts", "--all", "--json")
     assert "2 drawn by local" in run("generate", "-n", "2", "--llm", "local", "--kinds", "keyword", "--accept-all", "drafted")
     run("status")
-    run("sets", "delete", "golden", code=1)
-    run("sets", "delete", "golden", "--force")
+    run("sets", "delete", "golden")
+    run("sets", "delete", "drafted", "--force")
     # These are the service itself, which is not installed here: they say so, and what to do.
     for command in ("up", "demo"):
         assert "only the client is installed" in run(command, code=1)
