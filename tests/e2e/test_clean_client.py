@@ -116,7 +116,8 @@ def test_every_command_helps_and_works_with_only_an_address_and_a_token(
     assert "nightly" in run("sets", "delete", "golden", code=1), "a schedule uses it"
     run("schedule", "delete", "nightly")
     run("alerts", "--all", "--json")
-    assert "2 drawn by local" in run("generate", "-n", "2", "--llm", "local", "--kinds", "keyword", "--accept-all", "drafted")
+    drafted = run("generate", "-n", "2", "--llm", "local", "--kinds", "keyword", "--accept-all", "drafted")
+    assert "2 drawn by local" in drafted
     run("status")
     run("sets", "delete", "golden")
     run("sets", "delete", "drafted", "--force")
