@@ -76,9 +76,11 @@ def embedder_of(index: IndexRef) -> EmbedderPlan:
     return EmbedderPlan(spec=index.embedder, query_prefix=index.query_prefix)
 
 
-def load(evaluation_id: UUID) -> Plan:
+def load(evaluation_id: UUID, *, epoch: int | None = None) -> Plan:
     """The plan of an evaluation, cached by process. Within an epoch it never changes; between two of them a run may
-    have been deleted."""
+    have been deleted. `epoch`: the present one, from whoever knows it (a lease is of no other); else it is read."""
+    if epoch is not None:
+        return _load(evaluation_id, epoch)
     return _load(evaluation_id, Evaluation.objects.values_list("epoch", flat=True).get(id=evaluation_id))
 
 

@@ -140,10 +140,13 @@ def _among_documents(
     wanted = [place for place, found in enumerate(satisfying) if found]
     if level is not Level.DOCUMENT or not wanted:
         return {}
-    passages = [
-        diagnosis.StagePassage(
-            document=entry.passage.document_id, stages={name: stage.rank for name, stage in entry.stages.items()}
-        )
-        for entry in entries
-    ]
-    return diagnosis.level_ranks(passages, level=level, top_k=top_k, wanted=wanted)
+    ranks: dict[int, dict[str, int]] = {place: {} for place in wanted}
+    lists: dict[str, list[tuple[int, int]]] = {name: [] for place in wanted for name in entries[place].stages}
+    documents = []
+    for place, entry in enumerate(entries):
+        documents.append(entry.passage.document_id)
+        for name, stage in entry.stages.items():
+            if name in lists:
+                lists[name].append((stage.rank, place))
+    diagnosis.collapse_into(ranks, lists, documents=documents, top_k=top_k)
+    return ranks

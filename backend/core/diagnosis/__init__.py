@@ -11,7 +11,7 @@ from backend.core.diagnosis.losses import (
     RankedPassage,
     diagnose,
 )
-from backend.core.diagnosis.stages import FINAL, StagePassage, level_ranks
+from backend.core.diagnosis.stages import FINAL, StagePassage, collapse_into, level_ranks
 from backend.core.diagnosis.summary import Diagnosed, Losses, Summary, summarise
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "StagePassage",
     "Summary",
     "ceiling",
+    "collapse_into",
     "diagnose",
     "funnel",
     "level_ranks",

@@ -35,17 +35,31 @@ def level_ranks(
         for place in ranks:
             ranks[place] = {**passages[place].stages, FINAL: place + 1}
         return ranks
-    stages = {stage for place in ranks for stage in passages[place].stages}
-    for stage in stages:
-        ordered = [place for place, one in enumerate(passages) if stage in one.stages]
-        ordered.sort(key=lambda place: passages[place].stages[stage])
-        _collapse(passages, ordered, stage=stage, top_k=top_k, ranks=ranks)
-    _collapse(passages, range(len(passages)), stage=FINAL, top_k=top_k, ranks=ranks)
+    lists: dict[str, list[tuple[int, int]]] = {stage: [] for place in ranks for stage in passages[place].stages}
+    for place, one in enumerate(passages):
+        for stage, rank in one.stages.items():
+            if stage in lists:
+                lists[stage].append((rank, place))
+    collapse_into(ranks, lists, documents=[one.document for one in passages], top_k=top_k)
     return ranks
 
 
+def collapse_into(
+    ranks: dict[int, dict[str, int]],
+    lists: Mapping[str, list[tuple[int, int]]],
+    *,
+    documents: Sequence[str],
+    top_k: int,
+) -> None:
+    """The work of `level_ranks` at document level, for callers that have many passages and no need of objects:
+    `documents` in final order, `lists` per stage (rank, place) in any order. Fills the places that are in `ranks`."""
+    for stage, ranked in lists.items():
+        _collapse(documents, [place for _, place in sorted(ranked)], stage=stage, top_k=top_k, ranks=ranks)
+    _collapse(documents, range(len(documents)), stage=FINAL, top_k=top_k, ranks=ranks)
+
+
 def _collapse(
-    passages: Sequence[StagePassage],
+    documents: Sequence[str],
     ordered: Sequence[int],
     *,
     stage: str,
@@ -54,7 +68,7 @@ def _collapse(
 ) -> None:
     first: dict[str, int] = {}
     for place in ordered:
-        document = passages[place].document
+        document = documents[place]
         known = first.setdefault(document, len(first) + 1)
         if place in ranks:
             ranks[place][stage] = known if len(first) <= top_k else len(first)

@@ -18,7 +18,7 @@ from backend.services.slices import Lease
 def run(lease: Lease) -> None:
     """Raises ProviderError while trying again can help; what has failed for good goes along as a failure, and the
     search is inserted all the same: configurations without vectors go on."""
-    plan = plans.load(lease.evaluation)
+    plan = plans.load(lease.evaluation, epoch=lease.epoch)
     asked = plans.questions(plan.version_id, list(lease.items))
     ordinals = [ordinal for ordinal in lease.items if ordinal in asked]
     texts = [asked[ordinal].text for ordinal in ordinals]

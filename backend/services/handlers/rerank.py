@@ -16,7 +16,7 @@ from backend.services.slices import Lease
 
 def run(lease: Lease) -> None:
     """Raises ProviderError while trying again can help. A fault that no other question can escape stops the mode."""
-    plan = plans.load(lease.evaluation)
+    plan = plans.load(lease.evaluation, epoch=lease.epoch)
     ordinal = lease.items[0]
     waiting = [planned for planned in plan.runs if str(planned.run_id) in lease.payload["runs"]]
     standing = provider_states.check(lease, lease.reranker)

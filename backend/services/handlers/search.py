@@ -39,7 +39,7 @@ class _Batch:
 
 def run(lease: Lease) -> None:
     """Commits every few questions; what is committed leaves the slice's items, so a second worker repeats little."""
-    plan = plans.load(lease.evaluation)
+    plan = plans.load(lease.evaluation, epoch=lease.epoch)
     asked = plans.questions(plan.version_id, list(lease.items))
     remaining = [ordinal for ordinal in lease.items if ordinal in asked]
     settled = results.answered([planned.run_id for planned in plan.runs], remaining, epoch=lease.epoch)
