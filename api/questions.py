@@ -53,7 +53,7 @@ class QuestionsView(Endpoint):
                 {"questions": [{"question": "Who approves a trip?", "expected": ["finance/travel.md"]}]}, name="All"
             ),
         ],
-        responses={201: answer(QuestionEditSerializer, "The new version."), **problems(400, 404, 415, 422)},
+        responses={201: answer(QuestionEditSerializer, "The new version."), **problems(400, 404, 409, 415, 422)},
         tags=["question sets"],
     )
     def post(self, request: Request, set_id: str) -> Response:
@@ -110,7 +110,7 @@ class QuestionCountView(Endpoint):
         operation_id="questions_count",
         summary="Count the questions of the latest version",
         parameters=[SET_ID, *QUESTION_FILTERS],
-        responses={200: answer(QuestionCountSerializer, "The counts."), **problems(404)},
+        responses={200: answer(QuestionCountSerializer, "The counts."), **problems(404, 422)},
         tags=["question sets"],
     )
     def get(self, request: Request, set_id: str) -> Response:

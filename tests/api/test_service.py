@@ -75,6 +75,16 @@ def test_the_schema_is_made_without_a_warning(schema: Any) -> None:
     assert len(operations(schema)) >= 38
 
 
+def test_what_any_query_and_any_idempotency_key_may_be_answered_is_described(schema: Any) -> None:
+    """A filter may hold what no text can (422); a key may have been used for something else (409), or be none (422)."""
+    for path, method, one in operations(schema):
+        given = one.get("parameters", [])
+        needed = {"422"} if any(each["in"] == "query" for each in given) else set()
+        if any(each["name"] == "Idempotency-Key" for each in given):
+            needed |= {"409", "422"}
+        assert needed <= set(one["responses"]), (method, path)
+
+
 @pytest.mark.parametrize(
     ("path", "forms"),
     [("runs/{run_id}/export", list(Format)), ("question-sets/{set_id}/export", list(SetForm))],
