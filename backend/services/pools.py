@@ -1,5 +1,12 @@
-"""A pool as compact rows: what a rerank slice is handed, and never reads from anywhere else."""
+"""A pool as compact rows: what a rerank slice is handed, and never reads from anywhere else.
 
+Packed: PostgreSQL only keeps it and gives it back, and to take apart and put together a hundred passages as jsonb cost
+it as much as the search that found them.
+"""
+
+import base64
+import json
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +15,20 @@ from backend.core.types import Expectation, Passage
 from backend.search.types import Entry, StageRank
 
 
-def to_json(entries: Sequence[Entry], *, targets: Targets, with_text: int) -> list[list[Any]]:
+def pack(entries: Sequence[Entry], *, targets: Targets, with_text: int) -> str:
+    """`rows`, as one text."""
+    told = json.dumps(rows(entries, targets=targets, with_text=with_text), ensure_ascii=False, separators=(",", ":"))
+    # The fastest level: half the time of the usual one, for a tenth more bytes.
+    return base64.b64encode(zlib.compress(told.encode(), 1)).decode()
+
+
+def unpack(packed: str | Sequence[Sequence[Any]]) -> tuple[tuple[Entry, ...], dict[str, tuple[int, ...]]]:
+    """The entries, and by passage id which expectations each satisfies. Rows that are not packed are of a slice that
+    an earlier release inserted."""
+    return _entries(json.loads(zlib.decompress(base64.b64decode(packed))) if isinstance(packed, str) else packed)
+
+
+def rows(entries: Sequence[Entry], *, targets: Targets, with_text: int) -> list[list[Any]]:
     """One row an entry, in rank order; only the first `with_text` keep their text (the others are not reranked, and
     what they satisfy is told beside them)."""
     return [
@@ -28,8 +48,7 @@ def to_json(entries: Sequence[Entry], *, targets: Targets, with_text: int) -> li
     ]
 
 
-def from_json(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Entry, ...], dict[str, tuple[int, ...]]]:
-    """The entries, and by passage id which expectations each satisfies."""
+def _entries(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Entry, ...], dict[str, tuple[int, ...]]]:
     entries = tuple(
         Entry(
             passage=Passage(

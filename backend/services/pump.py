@@ -111,13 +111,14 @@ def run_lane(lane: Lane) -> int:
     return len(doorbells)
 
 
-# How full the lanes are, and in which of them an evaluation has something waiting.
+# How full the lanes are, and in which of them an evaluation, or anybody, has something waiting.
 _FULL = """
 SELECT l.lane,
        (SELECT count(*) FROM backend_slice s WHERE s.lane = l.lane AND s.state = 'queued'),
        (SELECT count(*) FROM backend_slice s WHERE s.lane = l.lane AND s.state = 'leased'),
        EXISTS (SELECT 1 FROM backend_slice s
-               WHERE s.evaluation_id = %s AND s.state = 'pending' AND s.lane = l.lane)
+               WHERE s.evaluation_id = %s AND s.state = 'pending' AND s.lane = l.lane),
+       EXISTS (SELECT 1 FROM backend_slice s WHERE s.state = 'pending' AND s.lane = l.lane)
 FROM unnest(%s::text[]) AS l (lane)
 """
 
@@ -135,9 +136,9 @@ def run_after(lane: Lane, *, evaluation_id: UUID | None) -> int:
         cursor.execute(_FULL, [evaluation_id, [one.value for one in Lane]])
         rows = cursor.fetchall()
     n = 0
-    for name, n_queued, n_leased, has_waiting in rows:
+    for name, n_queued, n_leased, has_waiting, has_any in rows:
         one = Lane(name)
-        is_low = n_queued <= _spare(one) // 2
+        is_low = has_any and n_queued <= _spare(one) // 2
         has_place = has_waiting and n_queued + n_leased < capacity(one)
         if is_low if one is lane else has_place:
             n += run_lane(one)

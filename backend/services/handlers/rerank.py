@@ -23,7 +23,7 @@ def run(lease: Lease) -> None:
     if standing.gave_up:
         giving_up.stalled(lease, provider=lease.reranker, standing=standing)
         return
-    entries, satisfied = pools.from_json(lease.payload["entries"])
+    entries, satisfied = pools.unpack(lease.payload["entries"])
     depth = int(lease.payload["rerank_depth"])
     try:
         scored = rerank.score_pool(

@@ -260,7 +260,7 @@ def _add_child(
                 "depth": ranked.depth,
                 "runs": {str(planned.run_id): told},
                 "grades": [expectation.grade for expectation in targets.expectations],
-                "entries": pools.to_json(entries, targets=targets, with_text=config.rerank_depth),
+                "entries": pools.pack(entries, targets=targets, with_text=config.rerank_depth),
             },
         )
     )
