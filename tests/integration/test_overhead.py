@@ -24,8 +24,9 @@ from tests.integration.search_rows import Base, Row, make_base
 
 pytestmark = pytest.mark.django_db(transaction=True)
 N_DOCUMENTS, N_QUESTIONS, A_SNAPSHOT = 300, 200, 10
-# Seen: 1.3 to 1.4, 1.9 beside eight other jobs. With these documents a search takes about a millisecond: the ratio says how the engine's own work grew.
-MOST_TIMES = 2.0
+# Seen: 1.3 to 1.4, and 1.9 once beside eight other jobs. A search of these documents takes about a millisecond: the
+# ratio says how the own work of the engine grew.
+MOST_TIMES = 3.0
 # Seen: 686 in all, from submission to numbers.
 MOST_STATEMENTS_A_QUESTION = 4.0
 
