@@ -11,9 +11,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from backend import embedded, env
 
+_SERVICES = "tests/e2e/"
 _running: list[tuple[embedded.Supervisor, Path]] = []
 
 
@@ -61,3 +64,20 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         if supervisor is not None:
             supervisor.stop()
         shutil.rmtree(home, ignore_errors=True)
+
+
+class _OneServiceAtATime(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Files beside each other, but those that start whole services one after the other, by one runner."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _SERVICES if nodeid.startswith(_SERVICES) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    return _OneServiceAtATime(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole services first: they take longest, and mostly wait."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_SERVICES))
