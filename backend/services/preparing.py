@@ -1,6 +1,7 @@
 """A document made ready for an Index: read in a limited child, cut into passages, embedded."""
 
 import atexit
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,16 +39,19 @@ class Draft:
 
 
 _child: tuple[UUID, ReaderChild] | None = None
+# Two threads that start one at once would leave one of the two running with nobody to end it.
+_starting = threading.Lock()
 
 
 def _child_of(workspace_id: UUID) -> ReaderChild:
     """The process's reading child, kept from slice to slice (a start costs as much as a hundred small documents), but
     never from one workspace to the next: a document that took it over would read what comes after it."""
     global _child  # noqa: PLW0603  one for the process
-    if _child is None or _child[0] != workspace_id:
-        stop_reading()
-        _child = workspace_id, ReaderChild()
-    return _child[1]
+    with _starting:
+        if _child is None or _child[0] != workspace_id:
+            stop_reading()
+            _child = workspace_id, ReaderChild()
+        return _child[1]
 
 
 @atexit.register

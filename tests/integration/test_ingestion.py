@@ -1,8 +1,10 @@
 """Documents on their way into an Index: read, cut, embedded, counted, failed, tried again."""
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
@@ -492,3 +494,22 @@ def test_documents_of_two_workspaces_with_equal_bytes_share_nothing(tmp_path: Pa
     )
     ingest(other, {"a.txt": "same"})
     assert Blob.objects.count() == 2
+
+
+def test_threads_that_read_their_first_document_at_once_start_one_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Slow:
+        def __init__(self) -> None:
+            started.append(self)
+            time.sleep(0.1)
+
+    monkeypatch.setattr(preparing, "ReaderChild", Slow)
+    monkeypatch.setattr(preparing, "_child", None)
+    workspace = uuid4()
+    threads = [threading.Thread(target=preparing._child_of, args=(workspace,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(started) == 1
