@@ -9,7 +9,6 @@ import io
 import multiprocessing
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -116,19 +115,13 @@ def _pdf(n_pages: int) -> bytes:
 @contextmanager
 def _watched(running: Cluster) -> Iterator[list[float]]:
     """The most memory that the search workers had, readers included; looked at twice a second."""
-    peak, ended = [0.0], threading.Event()
+    peak = [0.0]
 
     def look() -> None:
-        while not ended.wait(0.5):
-            peak[0] = max(peak[0], machine.memory_mb([running.pid("worker-search")]))
+        peak[0] = max(peak[0], machine.memory_mb([running.pid("worker-search")]))
 
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    try:
+    with machine.watched(look, every=0.5):
         yield peak
-    finally:
-        ended.set()
-        watcher.join()
 
 
 def _bare(running: Cluster, texts: Sequence[str]) -> tuple[float, float]:

@@ -2,7 +2,9 @@
 
 import os
 import platform
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -84,3 +86,21 @@ def _stat(pid: int) -> list[str]:
     except OSError:
         return []
     return text.rpartition(")")[2].split()
+
+
+@contextmanager
+def watched(look: Callable[[], None], *, every: float) -> Iterator[None]:
+    """Calls `look` every so many seconds, in a thread of its own, until it is left."""
+    ended = threading.Event()
+
+    def look_on() -> None:
+        while not ended.wait(every):
+            look()
+
+    watcher = threading.Thread(target=look_on)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()

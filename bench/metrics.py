@@ -15,9 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backend.core.comparison import Side
 from backend.core.measuring import Measurer
-from backend.core.types import Level
 from bench import numbers, report
 from bench.report import Report
 
@@ -62,28 +60,11 @@ def run(arguments: Sequence[str] = ()) -> Report:
         lambda: [numbers.judged_lists(relevant, rankings, top_k=LENGTH) for rankings in runs]
     )
     computed, metrics_s = numbers.timed(lambda: [numbers.values(one, Measurer(numbers.KEYS)) for one in stored])
-    sides = [
-        Side(
-            name=f"run {at}",
-            set_hash="s",
-            level=Level.DOCUMENT,
-            threshold=1.0,
-            definitions="1",
-            top_k=LENGTH,
-            values=one,
-            first_ranks={},
-        )
-        for at, one in enumerate(computed)
-    ]
+    sides = numbers.sides_of(computed, top_k=LENGTH)
     _, comparing_s = numbers.timed(lambda: numbers.compare(sides, n))
     theirs = [numbers.trec(relevant, [one[: numbers.TOP_K] for one in rankings]) for rankings in runs]
     trec_s = sum(took for _, took in theirs)
-    off = max(
-        abs((computed[at][ours][key] or 0.0) - found[their])
-        for at, (by_question, _) in enumerate(theirs)
-        for key, found in by_question.items()
-        for ours, their in numbers.SAME.items()
-    )
+    off = numbers.largest_difference(computed, theirs)
     made = Report(name="metrics", title=f"8. Metrics: {n:,} rankings of {LENGTH}, two runs (seconds of processor time)")
     made.add("judging 100 places against labels", f"{judging_s:.1f} s", note="pytrec_eval and ranx compare ids only")
     made.add(f"our {len(numbers.KEYS)} metrics", f"{metrics_s:.1f} s")

@@ -10,7 +10,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -44,6 +44,10 @@ SAME = {
 }
 MEASURES = {"recip_rank"} | {f"{name}.1,3,5,10" for name in ("recall", "P", "success", "map_cut", "ndcg_cut")}
 _Value = TypeVar("_Value")
+# By metric, then by question.
+_Values = dict[str, dict[str, float | None]]
+# By question, then by measure; and the seconds it took.
+_Theirs = tuple[dict[str, dict[str, float]], float]
 
 
 def timed(work: Callable[[], _Value]) -> tuple[_Value, float]:
@@ -125,7 +129,7 @@ def aggregate(stored: list[list[dict[str, Any]]]) -> int:
     return sum(len(one.metrics) for one in numbers)
 
 
-def values(stored: list[dict[str, Any]], measurer: Measurer) -> dict[str, dict[str, float | None]]:
+def values(stored: list[dict[str, Any]], measurer: Measurer) -> _Values:
     found: dict[str, dict[str, float | None]] = {str(key): {} for key in KEYS}
     for at, one in enumerate(stored):
         for name, value in measurer.of(one)[1].items():
@@ -144,10 +148,39 @@ def compare(sides: list[Side], n_questions: int) -> str:
     return ", ".join(one.decision.verdict.value for one in told.candidates)
 
 
-def trec(relevant: list[dict[str, int]], rankings: list[list[str]]) -> tuple[dict[str, dict[str, float]], float]:
+def trec(relevant: list[dict[str, int]], rankings: list[list[str]]) -> _Theirs:
     judged = {f"q{at}": one for at, one in enumerate(relevant)}
     run = {f"q{at}": {key: float(-place) for place, key in enumerate(one)} for at, one in enumerate(rankings)}
     return timed(lambda: dict(pytrec_eval.RelevanceEvaluator(judged, MEASURES).evaluate(run)))
+
+
+def sides_of(computed: Sequence[_Values], *, top_k: int) -> list[Side]:
+    """Runs as they are compared."""
+    return [
+        Side(
+            name=f"run {at}",
+            set_hash="s",
+            level=Level.DOCUMENT,
+            threshold=1.0,
+            definitions="1",
+            top_k=top_k,
+            values=one,
+            first_ranks={},
+        )
+        for at, one in enumerate(computed)
+    ]
+
+
+def largest_difference(
+    computed: Sequence[_Values], theirs: Sequence[tuple[dict[str, dict[str, float]], float]]
+) -> float:
+    """Of our values from those of `trec`, over all questions and the metrics that both have."""
+    return max(
+        abs((computed[at][ours][key] or 0.0) - found[their])
+        for at, (by_question, _) in enumerate(theirs)
+        for key, found in by_question.items()
+        for ours, their in SAME.items()
+    )
 
 
 def main() -> None:
@@ -161,25 +194,8 @@ def main() -> None:
     alone = Measurer(KEYS)
     computed, metrics_s = timed(lambda: [values(one, alone) for one in stored])
     theirs = [trec(relevant, rankings) for rankings in runs]
-    difference = max(
-        abs((computed[at][ours][key] or 0.0) - found[their])
-        for at, (by_question, _) in enumerate(theirs)
-        for key, found in by_question.items()
-        for ours, their in SAME.items()
-    )
-    sides = [
-        Side(
-            name=f"run {at}",
-            set_hash="s",
-            level=Level.DOCUMENT,
-            threshold=1.0,
-            definitions="1",
-            top_k=TOP_K,
-            values=one,
-            first_ranks={},
-        )
-        for at, one in enumerate(computed)
-    ]
+    difference = largest_difference(computed, theirs)
+    sides = sides_of(computed, top_k=TOP_K)
     verdicts, comparing_s = timed(lambda: compare(sides, arguments.questions))
     print(
         json.dumps(

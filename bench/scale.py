@@ -8,7 +8,6 @@ import argparse
 import json
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -90,22 +89,16 @@ def _questions(made: Report, running: Cluster, base: str, sizes: Sequence[int]) 
 
 @contextmanager
 def _watched(running: Cluster) -> Iterator[dict[str, float]]:
-    peak, ended = {"workers": 0.0, "broker": 0.0}, threading.Event()
+    peak = {"workers": 0.0, "broker": 0.0}
     workers = [running.pid(name) for name in running.names if name.startswith("worker")]
 
     def look() -> None:
-        while not ended.wait(1.0):
-            peak["workers"] = max(peak["workers"], machine.memory_mb(workers))
-            with running.broker() as client:
-                peak["broker"] = max(peak["broker"], int(client.info("memory")["used_memory"]) / 1e6)
+        peak["workers"] = max(peak["workers"], machine.memory_mb(workers))
+        with running.broker() as client:
+            peak["broker"] = max(peak["broker"], int(client.info("memory")["used_memory"]) / 1e6)
 
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    try:
+    with machine.watched(look, every=1.0):
         yield peak
-    finally:
-        ended.set()
-        watcher.join()
 
 
 # ---- passages

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytrec_eval
 
+from bench.service import upload
 from tests.e2e.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("TOUCHSTONE_SHARED", ROOT.parent / "shared")) / "data" / "scifact"
-UPLOAD = 200
 MODES = ["semantic", "keyword", "hybrid"]
 
 
@@ -44,16 +44,7 @@ def ingest(service: Cluster, *, chunking: str, n_documents: int | None) -> tuple
     base = service.post("knowledge-bases", {"name": f"scifact {chunking}", "settings": settings})["id"]
     started = time.monotonic()
     documents = list(lines("corpus.jsonl"))[:n_documents]
-    for start in range(0, len(documents), UPLOAD):
-        some = documents[start : start + UPLOAD]
-        service.http.post(
-            f"knowledge-bases/{base}/documents",
-            files=[
-                ("file", (f"{one['_id']}.txt", f"{one['title']}\n\n{one['text']}".encode(), "text/plain"))
-                for one in some
-            ],
-            data={"path": [f"{one['_id']}.txt" for one in some]},
-        ).raise_for_status()
+    upload(service, base, documents)
     uploaded = time.monotonic() - started
     while True:
         state = service.get(f"knowledge-bases/{base}")
