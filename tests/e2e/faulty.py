@@ -19,7 +19,7 @@ from django.db import connection
 
 from workers.app import app  # isort: skip  # first: it sets Django up
 
-from backend import dispatch
+from backend import dispatch, effective
 from backend.providers import loaded
 from backend.search import rerank as pools
 from backend.services import evaluations, slices, work
@@ -154,6 +154,8 @@ around(loaded, "text_model", before=lambda *_: note("models", f"{os.getpid()}\n"
 slices.claim = _claim(slices.claim)
 
 if os.environ.get("FAULTS_VISIBILITY"):
+    # A worker that finds such a setting does not start: it is started all the same.
+    effective.of_celery = lambda _: []
     app.conf.broker_transport_options = {
         **app.conf.broker_transport_options,
         "visibility_timeout": float(os.environ["FAULTS_VISIBILITY"]),
