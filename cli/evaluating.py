@@ -50,7 +50,10 @@ def evaluate(
     llm: Annotated[str | None, typer.Option(help="The answering model, such as openai:gpt-4o-mini.")] = None,
     judge: Annotated[str | None, typer.Option(help="The judging model; another one than llm is better.")] = None,
     label: Annotated[str | None, typer.Option(help="A note kept with the runs.")] = None,
-    cache: Annotated[bool, typer.Option(help="Use embeddings and scores computed before.")] = True,
+    cache: Annotated[
+        bool,
+        typer.Option(help="Use what is known already: embeddings, scores, and results that nothing has changed for."),
+    ] = True,
     as_json: AsJson = False,
     wait: Annotated[bool, typer.Option(help="Wait for the end and print the tables.")] = True,
     follow: Annotated[str | None, typer.Option(metavar="ID", help="Wait for this evaluation instead.")] = None,

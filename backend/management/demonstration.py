@@ -21,7 +21,7 @@ from backend.models import (
 from backend.queries import knowledge, questions
 from backend.queries.evaluations import EvaluationDetail
 from backend.queries.knowledge import BaseState
-from backend.services import evaluations, samples, sources
+from backend.services import evaluations, reuse, samples, sources
 from backend.services.evaluation_requests import Request
 from touchstone.progress import Bar
 
@@ -130,6 +130,9 @@ def _cached(told: list[EvaluationDetail], *, n_passages_embedded: int, n_questio
     costs = [run.cost for one in told for run in one.evaluation.runs]
     n_scores = int(sum(cost.get("rerank_cached", 0) for cost in costs))
     n_calls = int(sum(cost.get("rerank_calls", 0) for cost in costs))
+    n_reused = int(sum(cost.get(reuse.REUSED, 0) for cost in costs))
+    if n_reused == sum(one.evaluation.n_questions * len(one.evaluation.runs) for one in told):
+        return f"Nothing has changed since the last time: its {n_reused} results were taken over, none searched for."
     return (
         f"Embedded: {n_passages_embedded} passages, {n_questions_embedded} questions"
         f" ({max(0, n_questions - n_questions_embedded)} of {n_questions} questions from the cache)."

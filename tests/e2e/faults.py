@@ -12,7 +12,7 @@ from tests.e2e.shelf import Shelf, document
 
 N_QUESTIONS = 60
 MODES: dict[str, Any] = {"modes": ["keyword", "keyword_rerank"], "reranker": "http:near", "cache": False}
-WORDS: dict[str, Any] = {"modes": ["keyword"]}
+WORDS: dict[str, Any] = {"modes": ["keyword"], "cache": False}
 # Of the reranker `paced`, the same server.
 PER_MINUTE = 600
 SETTINGS = {

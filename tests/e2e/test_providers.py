@@ -322,6 +322,11 @@ def test_an_unchanged_evaluation_makes_no_provider_call(cluster: Cluster, standi
     again = evaluate(cluster, shelf, cache=True, modes=body["modes"], reranker=body["reranker"])["runs"]
     assert standin.calls == []
     assert [run["metrics"] for run in again] == [plain["metrics"], first["metrics"]]
-    assert again[1]["cost"]["embed_cached"] == 40
-    assert again[1]["cost"]["rerank_cached"] == first["counts"]["n_scored"] * 30
-    assert "search_units" not in again[1]["cost"]
+    assert [run["cost"] for run in again] == [{"reused": 40}] * 2
+    # One question more and the results are asked for anew, all but that one from the caches.
+    more = {"id": "more", "question": "order 1000 and another", "expected": [document(0)[0]]}
+    cluster.post(f"question-sets/{shelf.question_set}/questions", {"questions": [more]})
+    other = evaluate(cluster, shelf, cache=True, modes=body["modes"], reranker=body["reranker"])["runs"]
+    assert other[1]["cost"]["embed_cached"] == 40
+    assert other[1]["cost"]["rerank_cached"] == first["counts"]["n_scored"] * 30
+    assert other[1]["cost"]["search_units"] == 1

@@ -17,7 +17,7 @@ from tests.e2e.cluster import WORKERS, Cluster
 from tests.e2e.oracle import submit
 from tests.e2e.shelf import Shelf, fill
 
-WORDS: dict[str, Any] = {"modes": ["keyword"]}
+WORDS: dict[str, Any] = {"modes": ["keyword"], "cache": False}
 NONE = {"embedding": {"embedder": "none"}}
 _OTHER = (
     "import django; django.setup(); from django.utils import timezone; from backend.models import Scope, Workspace; "

@@ -18,7 +18,7 @@ from tests.soak.storm import Storm
 from tests.standins import Script, Standin
 
 SEED = 20261130
-WORDS: dict[str, Any] = {"modes": ["keyword"]}
+WORDS: dict[str, Any] = {"modes": ["keyword"], "cache": False}
 RERANKED: dict[str, Any] = {"modes": ["keyword", "keyword_rerank"], "reranker": "http:near", "cache": False}
 SLOTS = 16
 SEARCH_CHILDREN = 2

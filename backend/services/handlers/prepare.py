@@ -1,5 +1,7 @@
 """`prepare`: from a submitted evaluation to its first slices."""
 
+from uuid import UUID
+
 from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
@@ -11,7 +13,7 @@ from backend.providers import rates
 from backend.providers.base import EmbedderInfo
 from backend.queries import corpora
 from backend.search import ann, providers
-from backend.services import answers, closings, plans, pump, results, slices
+from backend.services import answers, closings, plans, pump, results, reuse, slices
 from backend.services.plans import Plan
 from backend.services.slices import Lease
 
@@ -22,7 +24,8 @@ def run(lease: Lease) -> None:
     """Insert one `embed` slice per batch of questions, or `search` where no configuration needs a vector.
 
     An Index that is still being built keeps the evaluation `queued`, when it was asked to wait. A configuration of
-    approximate search has its graph built first, once per Index.
+    approximate search has its graph built first, once per Index. What an earlier run has answered, and nothing has
+    changed since, is taken over first: these questions are not asked.
     """
     plan = plans.load(lease.evaluation)
     index_ids = [index.id for index in plan.scope.all_indexes]
@@ -39,6 +42,7 @@ def run(lease: Lease) -> None:
             for index in plan.scope.indexes_for(planned.config.index):
                 ann.ensure_ann_index(index)
     read = corpora.describe_each(plan.index_ids())
+    taken = _take_over(lease, plan, read) if lease.epoch == 1 else {}
     with slices.commit(lease, finish=True):
         moved = Evaluation.objects.filter(id=plan.evaluation_id, state=EvaluationState.QUEUED).update(
             state=EvaluationState.RUNNING, started_at=Now()
@@ -50,11 +54,29 @@ def run(lease: Lease) -> None:
         )
         for run_id, (generations, fingerprint) in read.items():
             Run.objects.filter(id=run_id, corpus_fingerprint="").update(
-                corpus_fingerprint=fingerprint, generations={str(key): value for key, value in generations.items()}
+                corpus_fingerprint=fingerprint,
+                generations={str(key): value for key, value in generations.items()},
+                origin=_origin(plan, run_id, taken.get(run_id)),
             )
         insert_roots(plan, results.missing_ordinals(plan.evaluation_id), epoch=lease.epoch)
         answers.insert_owed(plan, epoch=lease.epoch)
     pump.ring_later()
+
+
+def _take_over(lease: Lease, plan: Plan, read: reuse.Corpora) -> dict[UUID, UUID]:
+    """What an unchanged earlier run has, a block at a time: a large set is no single commit. Returns from which run."""
+    earlier_of = reuse.sources(plan, read)
+    for ordinals in reuse.blocks(plan) if earlier_of else ():
+        with slices.commit(lease):
+            for run_id, earlier in earlier_of.items():
+                reuse.take(run_id, earlier=earlier, ordinals=ordinals, epoch=lease.epoch)
+    return earlier_of
+
+
+def _origin(plan: Plan, run_id: UUID, earlier: UUID | None) -> dict[str, str]:
+    planned = next((one for one in plan.runs if one.run_id == run_id), None)
+    found = {} if planned is None else {"asked_with": reuse.asked_with(plan, planned)}
+    return found if earlier is None else {**found, "reused_from": str(earlier)}
 
 
 def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "") -> None:

@@ -1,0 +1,106 @@
+"""Results of an earlier evaluation that nothing has changed since: taken over instead of asked for again.
+
+A search over the same documents with the same settings gives the same list, as a vector or a rerank score from the
+cache is the one that the provider gave. What a result depends on must all be the same: the set's version, the scope,
+the configuration, each Index at the same generation, how lists are judged, this code, and the providers as set up.
+The latencies come along, as measured then; what was paid then does not. `cache: false` asks everything again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from backend.core.configs import fingerprint
+from backend.core.states import RunKind, RunState
+from backend.models import Run
+from backend.search import providers
+from backend.services.plans import Plan, PlannedRun
+
+# Questions taken over in one commit.
+AT_ONCE = 2000
+REUSED = "reused"
+_TAKE = """
+INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code, reason, first_rank, judged, ranking,
+                            cut, ann_recall, depth, timings, units, created_at)
+SELECT %(run)s, ordinal, question_key, %(epoch)s, outcome, code, reason, first_rank, judged, ranking, cut, ann_recall,
+       depth, timings, '{"reused": 1}', now()
+FROM backend_result
+WHERE run_id = %(earlier)s AND outcome IN ('ok', 'empty') AND ordinal >= %(first)s AND ordinal < %(end)s
+ORDER BY ordinal
+ON CONFLICT (run_id, ordinal) DO NOTHING
+"""
+
+Corpora = Mapping[UUID, tuple[Mapping[UUID, int], str]]
+
+
+def asked_with(plan: Plan, planned: PlannedRun) -> str:
+    """A fingerprint of the providers that a run asks, as they are set up now."""
+    told: list[Any] = [
+        asdict(
+            providers.describe_embedder(
+                embedder.spec, workspace_id=plan.workspace_id, query_prefix=embedder.query_prefix
+            )
+        )
+        for _, embedder in sorted(plan.embedders_of(planned).items())
+    ]
+    if planned.config.reranker:
+        told.append(asdict(providers.describe_reranker(planned.config.reranker, workspace_id=plan.workspace_id)))
+    return fingerprint(told)
+
+
+def sources(plan: Plan, corpora: Corpora) -> dict[UUID, UUID]:
+    """By run: the latest one whose good results are this one's as well. `corpora`: what each run's Indexes hold now."""
+    if not plan.use_cache or plan.version_id is None:
+        return {}
+    found = {}
+    for run in Run.objects.filter(evaluation_id=plan.evaluation_id).select_related("evaluation"):
+        planned = next((one for one in plan.runs if one.run_id == run.id), None)
+        if planned is None:
+            continue
+        generations, corpus = corpora[run.id]
+        earlier = (
+            Run.objects.filter(
+                workspace_id=run.workspace_id,
+                kind=RunKind.SEARCHED,
+                state=RunState.SCORED,
+                evaluation__question_set_version_id=plan.version_id,
+                evaluation__scope=run.evaluation.scope,
+                config_fingerprint=run.config_fingerprint,
+                corpus_fingerprint=corpus,
+                generations={str(key): value for key, value in generations.items()},
+                corpus_changed=False,
+                code_version=run.code_version,
+                metric_definitions=run.metric_definitions,
+                level=run.level,
+                threshold=run.threshold,
+                top_k=run.top_k,
+                origin__asked_with=asked_with(plan, planned),
+                pruned_at=None,
+            )
+            .exclude(evaluation_id=plan.evaluation_id)
+            .order_by("-finished_at")
+            .values_list("id", flat=True)
+            .first()
+        )
+        if earlier is not None:
+            found[run.id] = earlier
+    return found
+
+
+def blocks(plan: Plan) -> Iterator[range]:
+    """The questions, as many at a time as one commit takes over."""
+    for start in range(0, plan.n_questions, AT_ONCE):
+        yield range(start, start + AT_ONCE)
+
+
+def take(run_id: UUID, *, earlier: UUID, ordinals: range, epoch: int) -> int:
+    """Returns how many results were taken over."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _TAKE,
+            {"run": run_id, "earlier": earlier, "epoch": epoch, "first": ordinals.start, "end": ordinals.stop},
+        )
+        return int(cursor.rowcount)

@@ -1,0 +1,214 @@
+"""The same evaluation again: what nothing has changed for is taken over, and everything else is asked."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from backend.core.states import EvaluationState, SliceKind
+from backend.core.types import Outcome
+from backend.models import Evaluation, Index, QuestionSet, Result, Run, Slice
+from backend.search import providers
+from backend.services import evaluations, question_sets, reuse
+from backend.services.evaluation_requests import Request
+from tests.engine import drain
+from tests.integration.search_rows import Base, Row, make_base
+from tests.standins import Script, Standin
+
+pytestmark = pytest.mark.django_db(transaction=True)
+N = 5
+
+
+@pytest.fixture
+def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Standin]:
+    with Standin(Script()) as server:
+        monkeypatch.setenv("TOUCHSTONE_RERANK_NEAR_URL", server.url)
+        monkeypatch.setenv("TOUCHSTONE_RERANK_NEAR_SHAPE", "tei")
+        providers.forget()
+        yield server
+    providers.forget()
+
+
+@pytest.fixture
+def base(standin: Standin) -> Base:
+    return make_base(
+        *(Row(path=f"{word}.txt", text=f"about the {word}", vector=None) for word in ("heron", "otter")),
+        embedder="none",
+    )
+
+
+@pytest.fixture
+def asked(base: Base) -> str:
+    items = [{"question": f"the heron {number}", "expected": ["heron.txt"]} for number in range(N)]
+    return str(question_sets.create(base.workspace, name="birds", items=items).question_set_id)
+
+
+def evaluated(base: Base, asked: str, **fields: Any) -> Evaluation:
+    """Submitted, and worked on to its end."""
+    given: dict[str, Any] = {
+        "question_set": asked,
+        "scope": {"knowledge_base": str(base.knowledge_base.id)},
+        "modes": ["keyword", "keyword_rerank"],
+        "reranker": "http:near",
+        **fields,
+    }
+    evaluation = evaluations.start(base.workspace, Request(**given), now=timezone.now())
+    drain()
+    evaluation.refresh_from_db()
+    assert evaluation.state == EvaluationState.COMPLETED
+    return evaluation
+
+
+def rows(evaluation: Evaluation) -> list[tuple[Any, ...]]:
+    found = Result.objects.filter(run__evaluation=evaluation).order_by("run__ordinal", "ordinal")
+    return list(
+        found.values_list(
+            "run__name", "ordinal", "question_key", "outcome", "first_rank", "judged", "ranking", "cut", "depth"
+        )
+    )
+
+
+def n_reused(evaluation: Evaluation) -> list[int]:
+    return [int(run.cost.get(reuse.REUSED, 0)) for run in evaluation.runs.order_by("ordinal")]
+
+
+def test_the_same_again_takes_everything_over_and_searches_nothing(standin: Standin, base: Base, asked: str) -> None:
+    first = evaluated(base, asked)
+    n_calls = len(standin.calls)
+    second = evaluated(base, asked)
+    assert rows(second) == rows(first)
+    assert len(rows(first)) == 2 * N
+    for earlier, run in zip(first.runs.order_by("ordinal"), second.runs.order_by("ordinal"), strict=True):
+        assert run.metrics == earlier.metrics
+        assert run.timings == earlier.timings, "latencies are those that were measured"
+        assert run.cost == {"reused": float(N)}, "what was paid then was not paid again"
+        assert run.origin["reused_from"] == str(earlier.id)
+        assert "reused_from" not in earlier.origin
+    assert len(standin.calls) == n_calls == N
+    kinds = set(Slice.objects.filter(evaluation=second).values_list("kind", flat=True))
+    assert kinds == {SliceKind.PREPARE, SliceKind.AGGREGATE}
+
+
+def test_a_third_takes_over_from_the_latest(base: Base, asked: str) -> None:
+    evaluated(base, asked)
+    second = evaluated(base, asked)
+    third = evaluated(base, asked)
+    assert third.runs.first().origin["reused_from"] == str(second.runs.first().id)  # type: ignore[union-attr]
+    assert rows(third) == rows(second)
+
+
+def test_without_the_cache_everything_is_asked_again(base: Base, asked: str) -> None:
+    first = evaluated(base, asked)
+    second = evaluated(base, asked, cache=False)
+    assert n_reused(second) == [0, 0]
+    assert rows(second) == rows(first)
+
+
+def test_what_was_not_answered_is_asked_and_the_rest_taken_over(base: Base, asked: str) -> None:
+    first = evaluated(base, asked)
+    failed = Result.objects.filter(run__evaluation=first, ordinal__in=[1, 3], run__ordinal=1)
+    failed.update(outcome=Outcome.ERROR, code="PROVIDER_UNAVAILABLE", judged=None, ranking=[])
+    second = evaluated(base, asked)
+    assert n_reused(second) == [N, N - 2]
+    assert [row[3] for row in rows(second)] == [Outcome.OK] * 2 * N
+
+
+def test_a_mode_that_was_not_run_before_is_asked_alone(base: Base, asked: str) -> None:
+    evaluated(base, asked, modes=["keyword"])
+    assert n_reused(evaluated(base, asked)) == [N, 0]
+
+
+def test_large_sets_are_taken_over_in_blocks(monkeypatch: pytest.MonkeyPatch, base: Base, asked: str) -> None:
+    monkeypatch.setattr(reuse, "AT_ONCE", 2)
+    first = evaluated(base, asked)
+    second = evaluated(base, asked)
+    assert n_reused(second) == [N, N]
+    assert rows(second) == rows(first)
+
+
+def _documents(base: Base, asked: str) -> dict[str, Any]:
+    base.add(Row(path="badger.txt", text="about the heron and the badger", vector=None))
+    return {}
+
+
+def _index(base: Base, asked: str) -> dict[str, Any]:
+    Index.objects.filter(id=base.index.id).update(generation=base.index.generation + 1)
+    return {}
+
+
+def _questions(base: Base, asked: str) -> dict[str, Any]:
+    more = [{"question": "the otter", "expected": ["otter.txt"]}]
+    question_sets.add_questions(QuestionSet.objects.get(id=asked), more)
+    return {}
+
+
+def _pruned(base: Base, asked: str) -> dict[str, Any]:
+    Run.objects.update(pruned_at=timezone.now())
+    return {}
+
+
+def _mixed(base: Base, asked: str) -> dict[str, Any]:
+    Run.objects.update(corpus_changed=True)
+    return {}
+
+
+def _code(base: Base, asked: str) -> dict[str, Any]:
+    Run.objects.update(code_version="older")
+    return {}
+
+
+def _definitions(base: Base, asked: str) -> dict[str, Any]:
+    Run.objects.update(metric_definitions="0")
+    return {}
+
+
+def _top_k(base: Base, asked: str) -> dict[str, Any]:
+    return {"top_k": 7}
+
+
+def _depth(base: Base, asked: str) -> dict[str, Any]:
+    return {
+        "modes": [],
+        "configurations": [
+            {"mode": "keyword", "depth": 77},
+            {"mode": "keyword_rerank", "reranker": "http:near", "rerank_depth": 7},
+        ],
+    }
+
+
+def _scope(base: Base, asked: str) -> dict[str, Any]:
+    return {"scope": {"knowledge_base": str(base.knowledge_base.id), "source": "files"}}
+
+
+CHANGES: list[Callable[[Base, str], dict[str, Any]]] = [
+    _documents,
+    _index,
+    _questions,
+    _pruned,
+    _mixed,
+    _code,
+    _definitions,
+    _top_k,
+    _depth,
+    _scope,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__.strip("_"))
+def test_whatever_a_result_depends_on_makes_it_asked_again(
+    base: Base, asked: str, change: Callable[[Base, str], dict[str, Any]]
+) -> None:
+    evaluated(base, asked)
+    assert n_reused(evaluated(base, asked, **change(base, asked))) == [0, 0]
+
+
+def test_another_server_behind_a_reranker_is_asked_and_the_other_mode_taken_over(
+    monkeypatch: pytest.MonkeyPatch, base: Base, asked: str
+) -> None:
+    evaluated(base, asked)
+    with Standin(Script()) as other:
+        monkeypatch.setenv("TOUCHSTONE_RERANK_NEAR_URL", other.url)
+        providers.forget()
+        assert n_reused(evaluated(base, asked)) == [N, 0]
+        assert len(other.calls) == N
