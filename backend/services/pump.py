@@ -4,7 +4,7 @@ Called after each submit, after each slice, and by the tick. Two pumps at once a
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from uuid import UUID
 
@@ -17,69 +17,80 @@ from backend.dispatch import Doorbell
 
 _SLOTS_SECONDS = 5
 
-# Free places of a lane go to the workspaces in turn, and within one to its owners in turn: the nth waiting slice of an
-# owner (or workspace) ranks behind those of every other that has fewer in flight. New questions (root slices) wait
-# while their evaluation has `window`, or their workspace its own number, of questions begun and not ended, so that
-# neither waiting pools nor messages grow with the size or number of runs. The first of an evaluation that has none
-# begun goes all the same: others of its workspace may wait for a provider that it does not need.
+# Free places of a lane go to the workspaces in turn, and within one to its owners in turn, by questions: a waiting
+# slice ranks behind those of every other owner (or workspace) that has fewer questions in flight and ahead of it, so
+# that a run of 20 questions passes one that has slices of 50 at work. New questions (root slices) wait while their
+# evaluation has `window`, or their workspace its own number, of questions begun and not ended, so that neither waiting
+# pools nor messages grow with the size or number of runs. The first of an evaluation that has none begun goes all the
+# same: others of its workspace may wait for a provider that it does not need.
 _TAKE = """
 WITH busy AS (
-    SELECT COALESCE(evaluation_id, ingestion_id, job_id) AS owner, workspace_id, lane, count(*) AS n,
-           count(*) FILTER (WHERE quarantined) AS n_quarantined, sum(cardinality(items)) AS n_items
-    FROM backend_slice WHERE state IN ('queued', 'leased') GROUP BY 1, 2, 3
+    SELECT COALESCE(evaluation_id, ingestion_id, job_id) AS owner, workspace_id, count(*) FILTER (WHERE here) AS n,
+           count(*) FILTER (WHERE here AND quarantined) AS n_quarantined, sum(cardinality(items)) AS n_items,
+           sum(GREATEST(cardinality(items), 1)) FILTER (WHERE here) AS weight
+    FROM (SELECT *, lane = %(lane)s AS here FROM backend_slice WHERE state IN ('queued', 'leased')) s GROUP BY 1, 2
 ), lane_busy AS (
-    SELECT COALESCE(sum(n), 0) AS n, COALESCE(sum(n_quarantined), 0) AS n_quarantined FROM busy WHERE lane = %(lane)s
+    SELECT COALESCE(sum(n), 0) AS n, COALESCE(sum(n_quarantined), 0) AS n_quarantined FROM busy
+), between_steps AS (
+    SELECT evaluation_id AS owner, workspace_id, sum(cardinality(items)) AS n_items
+    FROM backend_slice WHERE state = 'pending' AND NOT root AND evaluation_id IS NOT NULL GROUP BY 1, 2
+), due AS (
+    SELECT id, COALESCE(evaluation_id, ingestion_id, job_id) AS owner, root, created_at, cardinality(items) AS n_items
+    FROM backend_slice
+    WHERE state = 'pending' AND lane = %(lane)s AND (not_before IS NULL OR not_before <= now())
+      AND (NOT quarantined OR (SELECT n_quarantined FROM lane_busy) = 0)
+), due_of AS (
+    SELECT owner, bool_or(NOT root) AS has_step FROM due GROUP BY owner
 ), owners AS (
-    SELECT e.id AS owner, e.workspace_id, e.id AS evaluation_id, NULL::uuid AS ingestion_id, NULL::uuid AS job_id,
-           (SELECT COALESCE(sum(n_items), 0) FROM busy b WHERE b.owner = e.id) AS n_at_work,
-           (SELECT COALESCE(sum(cardinality(o.items)), 0) FROM backend_slice o
-            WHERE o.evaluation_id = e.id AND o.state = 'pending' AND NOT o.root) AS n_between
-    FROM backend_evaluation e
+    SELECT d.owner, COALESCE(e.workspace_id, i.workspace_id, j.workspace_id) AS workspace_id,
+           COALESCE(e.created_at, i.created_at, j.created_at) AS created_at, d.has_step,
+           COALESCE(b.weight, 0) AS weight, COALESCE(b.n_items, 0) + COALESCE(s.n_items, 0) AS n_begun
+    FROM due_of d
+    LEFT JOIN backend_evaluation e ON e.id = d.owner
+    LEFT JOIN backend_ingestion i ON i.id = d.owner
+    LEFT JOIN backend_job j ON j.id = d.owner
+    LEFT JOIN busy b ON b.owner = d.owner
+    LEFT JOIN between_steps s ON s.owner = d.owner
     WHERE e.state IN ('queued', 'preparing', 'running', 'aggregating', 'cancelling')
-      AND EXISTS (SELECT 1 FROM backend_slice p WHERE p.evaluation_id = e.id AND p.state = 'pending')
-    UNION ALL
-    SELECT i.id, i.workspace_id, NULL, i.id, NULL, 0, 0
-    FROM backend_ingestion i WHERE i.state IN ('queued', 'running')
-    UNION ALL
-    SELECT j.id, j.workspace_id, NULL, NULL, j.id, 0, 0
-    FROM backend_job j WHERE j.state IN ('queued', 'running')
+       OR i.state IN ('queued', 'running') OR j.state IN ('queued', 'running')
 ), workspaces AS (
-    SELECT o.workspace_id, COALESCE((w.limits ->> 'questions_in_flight')::int, %(workspace_window)s) AS most,
-           sum(o.n_between) + COALESCE((SELECT sum(n_items) FROM busy b WHERE b.workspace_id = w.id), 0) AS n_begun,
-           COALESCE((SELECT sum(n) FROM busy b WHERE b.workspace_id = w.id AND b.lane = %(lane)s), 0) AS n_busy
-    FROM owners o JOIN backend_workspace w ON w.id = o.workspace_id GROUP BY o.workspace_id, w.id
+    SELECT w.id AS workspace_id, COALESCE((w.limits ->> 'questions_in_flight')::int, %(workspace_window)s) AS most,
+           COALESCE((SELECT sum(b.n_items) FROM between_steps b WHERE b.workspace_id = w.id), 0)
+           + COALESCE((SELECT sum(b.n_items) FROM busy b WHERE b.workspace_id = w.id), 0) AS n_begun,
+           COALESCE((SELECT sum(b.weight) FROM busy b WHERE b.workspace_id = w.id), 0) AS weight
+    FROM backend_workspace w WHERE w.id IN (SELECT workspace_id FROM owners)
+), chosen AS (
+    -- Of each workspace no more owners than there are places: those with the least in flight, oldest first.
+    SELECT * FROM (
+        SELECT o.*, row_number() OVER (PARTITION BY o.workspace_id ORDER BY o.weight, o.created_at, o.owner) AS place
+        FROM owners o JOIN workspaces w USING (workspace_id)
+        WHERE o.has_step OR o.n_begun = 0 OR (o.n_begun < %(window)s AND w.n_begun < w.most)
+    ) ranked WHERE place <= %(cap)s
 ), waiting AS (
-    SELECT c.id, o.workspace_id, c.root, c.n_items, COALESCE(own.n, 0) + c.place AS turn, c.created_at,
-           o.n_at_work + o.n_between + c.n_opened - c.n_items AS n_before
-    FROM owners o
-    CROSS JOIN LATERAL (
-        SELECT s.id, s.created_at, s.root, cardinality(s.items) AS n_items,
-               row_number() OVER w AS place,
-               COALESCE(sum(cardinality(s.items)) FILTER (WHERE s.root) OVER w, 0) AS n_opened
-        FROM (
-            SELECT p.id, p.root, p.created_at, p.items FROM backend_slice p
-            WHERE p.state = 'pending' AND p.lane = %(lane)s
-              AND (p.evaluation_id = o.evaluation_id OR p.ingestion_id = o.ingestion_id OR p.job_id = o.job_id)
-              AND (p.not_before IS NULL OR p.not_before <= now())
-              AND (NOT p.quarantined OR (SELECT n_quarantined FROM lane_busy) = 0)
-            ORDER BY p.root, p.created_at, p.id LIMIT %(cap)s
-        ) s
-        WINDOW w AS (ORDER BY s.root, s.created_at, s.id)
-    ) c
-    LEFT JOIN busy own ON own.owner = o.owner AND own.lane = %(lane)s
+    SELECT d.id, o.workspace_id, d.root, d.n_items, o.weight + d.ahead AS turn, d.created_at,
+           o.n_begun + d.n_opened - d.n_items AS n_before
+    FROM chosen o
+    JOIN (
+        SELECT due.*, row_number() OVER w AS place,
+               sum(GREATEST(n_items, 1)) OVER w - GREATEST(n_items, 1) AS ahead,
+               COALESCE(sum(n_items) FILTER (WHERE root) OVER w, 0) AS n_opened
+        FROM due WHERE owner IN (SELECT owner FROM chosen)
+        WINDOW w AS (PARTITION BY owner ORDER BY root, created_at, id)
+    ) d ON d.owner = o.owner AND d.place <= %(cap)s
 ), opening AS (
     SELECT waiting.*, COALESCE(sum(n_items) FILTER (WHERE root) OVER (
                PARTITION BY workspace_id ORDER BY turn, created_at, id), 0) - n_items AS n_opened
     FROM waiting WHERE NOT root OR n_before < %(window)s
 ), next AS (
     SELECT o.id, o.turn, o.created_at,
-           w.n_busy + row_number() OVER (PARTITION BY workspace_id ORDER BY turn, created_at, id) AS workspace_turn
+           w.weight + sum(GREATEST(n_items, 1)) OVER (PARTITION BY workspace_id ORDER BY turn, created_at, id)
+               - GREATEST(n_items, 1) AS workspace_turn
     FROM opening o JOIN workspaces w USING (workspace_id)
     WHERE NOT root OR n_before = 0 OR w.n_begun + n_opened < w.most
     ORDER BY workspace_turn, turn, created_at LIMIT GREATEST(%(cap)s - (SELECT n FROM lane_busy), 0)
 ), taken AS (
-    SELECT s.id FROM backend_slice s JOIN next ON next.id = s.id
-    WHERE s.state = 'pending' FOR UPDATE OF s SKIP LOCKED
+    SELECT s.id FROM backend_slice s
+    WHERE s.id = ANY(ARRAY(SELECT id FROM next)) AND s.state = 'pending' FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE backend_slice s
 SET state = 'queued', delivery = s.delivery + 1, queued_at = now(), not_before = NULL
@@ -126,23 +137,57 @@ FROM unnest(%s::text[]) AS l (lane)
 def run_after(lane: Lane, *, evaluation_id: UUID | None) -> int:
     """After a slice of this lane ended: its place is free, and so may be a place in its evaluation's window.
 
-    Slices of the provider lane are many and short: what was handed out beyond the slots is let go down by half before
-    there is more, so that handing out, which costs as much as the rest of such a slice, is done for several at once.
-    Those that are handed out come by here again.
+    Slices are many and short: what was handed out beyond the slots is let go down by half before there is more, so that
+    handing out, which costs as much as the rest of such a slice, is done for several at once. Those that are handed out
+    come by here again.
     """
-    if evaluation_id is None or lane is not Lane.PROVIDER:
+    if evaluation_id is None:
         return run_lane(lane)
-    with connection.cursor() as cursor:
-        cursor.execute(_FULL, [evaluation_id, [one.value for one in Lane]])
-        rows = cursor.fetchall()
     n = 0
-    for name, n_queued, n_leased, has_waiting, has_any in rows:
-        one = Lane(name)
+    for one, n_queued, n_leased, has_waiting, has_any in _how_full(Lane, evaluation_id):
         is_low = has_any and n_queued <= _spare(one) // 2
         has_place = has_waiting and n_queued + n_leased < capacity(one)
         if is_low if one is lane else has_place:
             n += run_lane(one)
     return n
+
+
+def _how_full(lanes: Iterable[Lane], evaluation_id: UUID | None) -> list[tuple[Lane, int, int, bool, bool]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_FULL, [evaluation_id, [lane.value for lane in lanes]])
+        return [(Lane(row[0]), *row[1:]) for row in cursor.fetchall()]
+
+
+# Somebody else's slice waits in this lane, and nothing of theirs is at work in it. New questions do not count while
+# their evaluation has others at work anywhere: what keeps them waiting may be its window.
+_KEPT_WAITING = """
+SELECT EXISTS (
+    SELECT 1 FROM backend_evaluation e
+    WHERE e.state IN ('queued', 'preparing', 'running', 'aggregating', 'cancelling') AND e.id <> %(owner)s
+      AND EXISTS (
+          SELECT 1 FROM backend_slice p
+          WHERE p.evaluation_id = e.id AND p.state = 'pending' AND p.lane = %(lane)s
+            AND (p.not_before IS NULL OR p.not_before <= now())
+            AND NOT EXISTS (
+                SELECT 1 FROM backend_slice q
+                WHERE q.evaluation_id = e.id AND q.state IN ('queued', 'leased') AND (p.root OR q.lane = p.lane)))
+) OR EXISTS (
+    SELECT 1 FROM backend_ingestion i
+    WHERE i.state IN ('queued', 'running')
+      AND EXISTS (SELECT 1 FROM backend_slice p
+                  WHERE p.ingestion_id = i.id AND p.state = 'pending' AND p.lane = %(lane)s
+                    AND (p.not_before IS NULL OR p.not_before <= now()))
+      AND NOT EXISTS (SELECT 1 FROM backend_slice q
+                      WHERE q.ingestion_id = i.id AND q.state IN ('queued', 'leased'))
+)
+"""
+
+
+def keeps_others_waiting(lane: Lane, *, evaluation_id: UUID) -> bool:
+    """Whether an evaluation that is at work in a lane should give its place back: another has none."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KEPT_WAITING, {"owner": evaluation_id, "lane": lane.value})
+        return bool(cursor.fetchone()[0])
 
 
 def capacity(lane: Lane) -> int:
@@ -158,7 +203,7 @@ def _spare(lane: Lane) -> int:
 
 
 def _slots(lane: Lane) -> int:
-    configured = {Lane.CONTROL: 2, Lane.SEARCH: settings.SEARCH_SLOTS, Lane.PROVIDER: settings.PROVIDER_SLOTS}[lane]
+    configured = {Lane.CONTROL: 1, Lane.SEARCH: settings.SEARCH_SLOTS, Lane.PROVIDER: settings.PROVIDER_SLOTS}[lane]
     return max(configured, _slots_seen(lane, int(time.monotonic() / _SLOTS_SECONDS)))
 
 
@@ -176,8 +221,9 @@ def ring_later(lanes: Collection[Lane] = tuple(Lane)) -> None:
     """On commit, hand out what waits in these lanes. Never raises: the rows are the truth, and the tick does it too."""
 
     def run_quietly() -> None:
-        for lane in lanes:
-            run_lane(lane)
+        for lane, n_queued, n_leased, _, has_any in _how_full(lanes, None):
+            if has_any and n_queued + n_leased < capacity(lane):
+                run_lane(lane)
 
     transaction.on_commit(run_quietly, robust=True)
 

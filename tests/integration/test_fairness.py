@@ -1,6 +1,7 @@
 """Who is handed out next: workspaces in turn, evaluations in turn, and nobody more than they may have begun."""
 
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -157,3 +158,53 @@ def _rows_read(node: Any) -> float:
     if str(node.get("Node Type", "")).endswith("Scan") and node.get("Relation Name") == "backend_slice":
         total += (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
     return total + sum(_rows_read(one) for one in (*node.get("Plans", ()), *([node["Plan"]] if "Plan" in node else [])))
+
+
+def test_places_are_shared_by_questions_and_not_by_slices(ours: Workspace, places: int) -> None:
+    giant = evaluation(ours, n_slices=40, n_items=10)
+    pump.run_lane(Lane.SEARCH)
+    small = evaluation(ours, n_slices=10, n_items=2)
+    for _ in range(10):
+        finish_one(giant)
+    pump.run_lane(Lane.SEARCH)
+    assert handed_out() == {giant.id: places - 10, small.id: 10}, "its 20 questions are fewer than the giant's 100"
+
+
+@pytest.mark.parametrize(
+    ("theirs_is", "kept"),
+    [
+        ("nothing", False),
+        ("waiting", True),
+        ("waiting for its time", False),
+        ("waiting in another lane", False),
+        ("at work too", False),
+        ("new questions beside pools at work", False),
+        ("searches beside embeddings at work", True),
+    ],
+)
+def test_a_place_is_given_back_to_who_has_none(ours: Workspace, places: int, theirs_is: str, kept: bool) -> None:
+    giant = evaluation(ours, n_slices=5, n_items=10, state=SliceState.QUEUED)
+    if theirs_is != "nothing":
+        waits: dict[str, dict[str, Any]] = {
+            "waiting for its time": {"not_before": timezone.now() + timedelta(hours=1)},
+            "waiting in another lane": {"lane": Lane.PROVIDER},
+            "searches beside embeddings at work": {"root": False},
+        }
+        small = evaluation(ours, n_slices=2, **waits.get(theirs_is, {}))
+        beside: dict[str, Lane] = {
+            "at work too": Lane.SEARCH,
+            "new questions beside pools at work": Lane.PROVIDER,
+            "searches beside embeddings at work": Lane.PROVIDER,
+        }
+        if theirs_is in beside:
+            Slice.objects.create(
+                workspace=ours,
+                evaluation=small,
+                kind=SliceKind.EMBED,
+                lane=beside[theirs_is],
+                items=[99],
+                first=99,
+                last=99,
+                state=SliceState.QUEUED,
+            )
+    assert pump.keeps_others_waiting(Lane.SEARCH, evaluation_id=giant.id) is kept

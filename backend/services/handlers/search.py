@@ -38,7 +38,8 @@ class _Batch:
 
 
 def run(lease: Lease) -> None:
-    """Commits every few questions; what is committed leaves the slice's items, so a second worker repeats little."""
+    """Commits every few questions; what is committed leaves the slice's items, so a second worker repeats little. The
+    rest is given back where somebody else waits for a place and has none."""
     plan = plans.load(lease.evaluation, epoch=lease.epoch)
     asked = plans.questions(plan.version_id, list(lease.items))
     remaining = [ordinal for ordinal in lease.items if ordinal in asked]
@@ -70,6 +71,10 @@ def run(lease: Lease) -> None:
                 batch.ordinals.append(ordinal)
         remaining = remaining[len(batch.ordinals) :]
         _commit(lease, plan=plan, batch=batch, remaining=remaining)
+        if remaining and pump.keeps_others_waiting(lease.lane, evaluation_id=plan.evaluation_id):
+            # A small run does not wait for the rest of a large one's slice.
+            slices.release(lease)
+            return
     if not asked:
         with slices.commit(lease, finish=True):
             pass
