@@ -158,35 +158,34 @@ def _how_full(lanes: Iterable[Lane], evaluation_id: UUID | None) -> list[tuple[L
         return [(Lane(row[0]), *row[1:]) for row in cursor.fetchall()]
 
 
-# Somebody else's slice waits in this lane, and nothing of theirs is at work in it. New questions do not count while
-# their evaluation has others at work anywhere: what keeps them waiting may be its window.
+# Somebody else waits in this lane, pending or at the broker, who is not at work in it or has less left to do than the
+# rest of a slice. New questions do not count while their evaluation has others at work anywhere: what keeps them
+# waiting may be its window.
 _KEPT_WAITING = """
 SELECT EXISTS (
-    SELECT 1 FROM backend_evaluation e
-    WHERE e.state IN ('queued', 'preparing', 'running', 'aggregating', 'cancelling') AND e.id <> %(owner)s
-      AND EXISTS (
-          SELECT 1 FROM backend_slice p
-          WHERE p.evaluation_id = e.id AND p.state = 'pending' AND p.lane = %(lane)s
-            AND (p.not_before IS NULL OR p.not_before <= now())
-            AND NOT EXISTS (
-                SELECT 1 FROM backend_slice q
-                WHERE q.evaluation_id = e.id AND q.state IN ('queued', 'leased') AND (p.root OR q.lane = p.lane)))
-) OR EXISTS (
-    SELECT 1 FROM backend_ingestion i
-    WHERE i.state IN ('queued', 'running')
-      AND EXISTS (SELECT 1 FROM backend_slice p
-                  WHERE p.ingestion_id = i.id AND p.state = 'pending' AND p.lane = %(lane)s
-                    AND (p.not_before IS NULL OR p.not_before <= now()))
-      AND NOT EXISTS (SELECT 1 FROM backend_slice q
-                      WHERE q.ingestion_id = i.id AND q.state IN ('queued', 'leased'))
+    SELECT 1 FROM (
+        SELECT bool_or(here AND waits AND NOT root) AS next_waits, bool_or(here AND waits AND root) AS first_waits,
+               bool_or(here AND state = 'leased') AS is_here, bool_or(state = 'leased') AS is_somewhere,
+               sum(GREATEST(cardinality(items), 1)) FILTER (WHERE here) AS n_left
+        FROM (
+            SELECT s.*, lane = %(lane)s AS here,
+                   state <> 'leased' AND (not_before IS NULL OR not_before <= now()) AS waits
+            FROM backend_slice s
+            WHERE state IN ('pending', 'queued', 'leased') AND evaluation_id IS DISTINCT FROM %(owner)s
+        ) open
+        GROUP BY COALESCE(evaluation_id, ingestion_id, job_id)
+    ) others
+    WHERE ((next_waits OR first_waits) AND n_left < %(n_left)s)
+       OR (next_waits AND NOT is_here) OR (first_waits AND NOT is_somewhere)
 )
 """
 
 
-def keeps_others_waiting(lane: Lane, *, evaluation_id: UUID) -> bool:
-    """Whether an evaluation that is at work in a lane should give its place back: another has none."""
+def keeps_others_waiting(lane: Lane, *, evaluation_id: UUID, n_left: int) -> bool:
+    """Whether an evaluation that is at work in a lane should give its place back, with `n_left` questions of its slice
+    to do: another has no place, or fewer questions than that."""
     with connection.cursor() as cursor:
-        cursor.execute(_KEPT_WAITING, {"owner": evaluation_id, "lane": lane.value})
+        cursor.execute(_KEPT_WAITING, {"owner": evaluation_id, "lane": lane.value, "n_left": n_left})
         return bool(cursor.fetchone()[0])
 
 

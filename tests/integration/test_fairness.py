@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection
@@ -15,6 +15,7 @@ from backend.models import Evaluation, Slice, Workspace
 from backend.services import limits, pump
 
 pytestmark = pytest.mark.django_db
+AT_WORK: dict[str, Any] = {"state": SliceState.LEASED, "token": uuid4(), "lease_until": timezone.now()}
 
 
 def evaluation(workspace: Workspace, *, n_slices: int, n_items: int = 1, **fields: Any) -> Evaluation:
@@ -171,40 +172,30 @@ def test_places_are_shared_by_questions_and_not_by_slices(ours: Workspace, place
 
 
 @pytest.mark.parametrize(
-    ("theirs_is", "kept"),
+    ("small", "kept"),
     [
-        ("nothing", False),
-        ("waiting", True),
-        ("waiting for its time", False),
-        ("waiting in another lane", False),
-        ("at work too", False),
-        ("new questions beside pools at work", False),
-        ("searches beside embeddings at work", True),
+        (None, False),
+        ([{}], True),
+        ([{"not_before": timezone.now() + timedelta(hours=1)}], False),
+        ([{"lane": Lane.PROVIDER}], False),
+        ([{"state": SliceState.QUEUED}], True),
+        ([AT_WORK], False),
+        # One question waits, one is worked on: fewer than the ten of the rest.
+        ([{}, AT_WORK], True),
+        ([{"items": list(range(20))}, AT_WORK], False),
+        # Perhaps its window keeps them waiting.
+        ([{"items": list(range(20))}, {**AT_WORK, "lane": Lane.PROVIDER}], False),
+        ([{"items": list(range(20)), "root": False}, {**AT_WORK, "lane": Lane.PROVIDER}], True),
     ],
+    ids=str,
 )
-def test_a_place_is_given_back_to_who_has_none(ours: Workspace, places: int, theirs_is: str, kept: bool) -> None:
+def test_a_place_is_given_back_to_who_has_none_or_little_left(
+    ours: Workspace, small: list[dict[str, Any]] | None, kept: bool
+) -> None:
     giant = evaluation(ours, n_slices=5, n_items=10, state=SliceState.QUEUED)
-    if theirs_is != "nothing":
-        waits: dict[str, dict[str, Any]] = {
-            "waiting for its time": {"not_before": timezone.now() + timedelta(hours=1)},
-            "waiting in another lane": {"lane": Lane.PROVIDER},
-            "searches beside embeddings at work": {"root": False},
-        }
-        small = evaluation(ours, n_slices=2, **waits.get(theirs_is, {}))
-        beside: dict[str, Lane] = {
-            "at work too": Lane.SEARCH,
-            "new questions beside pools at work": Lane.PROVIDER,
-            "searches beside embeddings at work": Lane.PROVIDER,
-        }
-        if theirs_is in beside:
-            Slice.objects.create(
-                workspace=ours,
-                evaluation=small,
-                kind=SliceKind.EMBED,
-                lane=beside[theirs_is],
-                items=[99],
-                first=99,
-                last=99,
-                state=SliceState.QUEUED,
-            )
-    assert pump.keeps_others_waiting(Lane.SEARCH, evaluation_id=giant.id) is kept
+    if small is not None:
+        other = evaluation(ours, n_slices=0)
+        for number, fields in enumerate(small):
+            given = {"kind": SliceKind.SEARCH, "lane": Lane.SEARCH, "root": True, "items": [number], **fields}
+            Slice.objects.create(workspace=ours, evaluation=other, first=number, last=number, **given)
+    assert pump.keeps_others_waiting(Lane.SEARCH, evaluation_id=giant.id, n_left=10) is kept

@@ -71,9 +71,10 @@ def run(lease: Lease) -> None:
                 batch.ordinals.append(ordinal)
         remaining = remaining[len(batch.ordinals) :]
         _commit(lease, plan=plan, batch=batch, remaining=remaining)
-        if remaining and pump.keeps_others_waiting(lease.lane, evaluation_id=plan.evaluation_id):
+        if remaining and pump.keeps_others_waiting(lease.lane, evaluation_id=plan.evaluation_id, n_left=len(remaining)):
             # A small run does not wait for the rest of a large one's slice.
             slices.release(lease)
+            pump.run_lane(lease.lane)
             return
     if not asked:
         with slices.commit(lease, finish=True):
