@@ -26,6 +26,7 @@ class Storm:
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _failure: BaseException | None = None
+    _fallen: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._blow)
@@ -38,6 +39,14 @@ class Storm:
             self._thread.join()
         if self._failure is not None:
             raise self._failure
+
+    def tend(self) -> None:
+        """Called again and again by the thread that waits: what fell is started by the main thread alone, and a storm
+        that broke off is told."""
+        if self._failure is not None:
+            raise self._failure
+        if self._fallen.is_set() and self.cluster.revive():
+            self._fallen.clear()
 
     def kills_of(self, *names: str) -> int:
         return sum(self.blows[name] for name in names)
@@ -66,8 +75,9 @@ class Storm:
     def _restart_database(self) -> None:
         self.blows["database"] += 1
         self.cluster.kill_database()
-        while not self.cluster.revive():
-            time.sleep(0.1)
+        self._fallen.set()
+        while self._fallen.is_set() and not self._over.wait(0.1):
+            pass
 
     def _until_it_gets_on(self) -> None:
         before = self._n_results()

@@ -45,11 +45,12 @@ def test_f2_under_kills_flushes_and_restarts_nothing_is_lost_or_doubled(
     standin.set_script(Script(max_batch=64, latency_seconds=0.3))
     under_fire = [submit(cluster, words, **WORDS), submit(cluster, reranked, **RERANKED)]
     with Storm(cluster, SEED) as storm:
-        took = _ended(cluster, under_fire)
+        took = _ended(cluster, under_fire, storm)
     _check(cluster, under_fire, quiet, [(words, 1), (reranked, 2)])
     n = n_words + n_reranked
     n_again = len(cluster.noted("asked")) - n
-    calls = Counter(call.body["query"] for call in standin.calls)
+    # A worker that was killed while it sent asked nothing yet.
+    calls = Counter(call.body["query"] for call in standin.calls if "query" in call.body)
     n_called_again = sum(times - 1 for times in calls.values())
     n_deaths = sum(
         int(cluster.sql("SELECT sum(deaths) FROM backend_slice WHERE evaluation_id = %s", one)[0][0])
@@ -67,17 +68,19 @@ def test_f2_under_kills_flushes_and_restarts_nothing_is_lost_or_doubled(
         assert n_again <= 0.15 * n
 
 
-def _ended(cluster: Cluster, evaluations: list[str]) -> float:
+def _ended(cluster: Cluster, evaluations: list[str], storm: Storm | None = None) -> float:
     started = time.monotonic()
     for evaluation in evaluations:
-        final = _finished(cluster, evaluation)
+        final = _finished(cluster, evaluation, storm)
         assert final["state"] == "completed", final
     return time.monotonic() - started
 
 
-def _finished(cluster: Cluster, evaluation: str) -> Any:
+def _finished(cluster: Cluster, evaluation: str, storm: Storm | None) -> Any:
     """As a patient client does: a database that is away costs it an answer, not the evaluation."""
     while True:
+        if storm is not None:
+            storm.tend()
         try:
             answer = cluster.http.get(f"evaluations/{evaluation}")
         except httpx.TransportError:
