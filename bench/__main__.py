@@ -1,6 +1,6 @@
 """All benches, one after the other; their tables go into docs/measured.md, between the two marks.
 
-`make bench`, or `python -m bench [NAME …]`: overhead, reranked, again, submit, scale, ingestion, metrics, start, peers.
+`make bench`, or `python -m bench [NAME …]`: overhead, reranked, again, submit, scale, ingestion, metrics, start, hosts, peers.
 A bench that cannot run (reference data or a package is missing) says so, and the others go on.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench import machine
 
-ALL = ("overhead", "peers", "reranked", "again", "submit", "scale", "ingestion", "metrics", "start")
+ALL = ("overhead", "peers", "reranked", "again", "submit", "scale", "ingestion", "metrics", "start", "hosts")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measured.md"
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 

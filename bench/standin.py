@@ -48,8 +48,9 @@ class Provider:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Provider]:
-    process = subprocess.Popen([sys.executable, "-m", "tests.standins"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+def running(host: str = "127.0.0.1") -> Iterator[Provider]:
+    command = [sys.executable, "-m", "tests.standins", "--host", host]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         if process.stdout is None:
             raise SystemExit("the stand-in says nothing")

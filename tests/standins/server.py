@@ -20,9 +20,10 @@ _HTML = b"<!doctype html><title>Maintenance</title><p>Back soon."
 class Standin:
     """Starts on `__enter__` (or `start`), stops on `__exit__` (or `stop`). Its script may be changed at any time."""
 
-    def __init__(self, script: Script | None = None, *, port: int = 0) -> None:
+    def __init__(self, script: Script | None = None, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", port), _Handler)
+        self._host = host
+        self._server = _Server((host, port), _Handler)
         self._server.standin = self
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self.scorer = wire.Scorer()
@@ -35,7 +36,7 @@ class Standin:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self._host}:{self.port}"
 
     @property
     def script(self) -> Script:
