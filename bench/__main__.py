@@ -1,7 +1,7 @@
 """All benches, one after the other; their tables go into docs/measured.md, between the two marks.
 
-`make bench`, or `python -m bench [NAME …]`: overhead, reranked, again, submit, scale, ingestion, metrics, start, hosts, peers.
-A bench that cannot run (reference data or a package is missing) says so, and the others go on.
+`make bench`, or `python -m bench [NAME …]`: overhead, peers, reranked, again, submit, scale, ingestion, metrics, start,
+hosts. A bench that cannot run (reference data or a package is missing) says so, and the others go on.
 """
 
 import subprocess
