@@ -50,7 +50,7 @@ def shelf(cluster: Cluster) -> Shelf:
 
 def _fault_scope(fixture_name: str, config: pytest.Config) -> Literal["session", "module"]:
     """One service for all of `make chaos`; one a file where files run beside each other."""
-    return "session" if "not chaos" not in str(config.getoption("-m")) else "module"
+    return "module" if "not chaos" in str(config.getoption("-m")) else "session"
 
 
 @pytest.fixture(scope=_fault_scope)

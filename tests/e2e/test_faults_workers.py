@@ -34,6 +34,7 @@ from tests.standins import Script, Standin
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 
+@pytest.mark.core
 def test_f1_a_killed_worker_costs_a_lease_and_no_result(
     faulty: Cluster, small: Shelf, undisturbed: str, provider: Standin
 ) -> None:
@@ -49,7 +50,7 @@ def test_f1_a_killed_worker_costs_a_lease_and_no_result(
     oracle.check_drained(faulty)
 
 
-@pytest.mark.chaos
+@pytest.mark.core
 def test_f3_a_killed_child_is_seen_at_once_and_its_worker_lives(
     faulty: Cluster, small: Shelf, undisturbed: str
 ) -> None:
@@ -67,6 +68,7 @@ def test_f3_a_killed_child_is_seen_at_once_and_its_worker_lives(
     assert deaths(faulty, evaluation) == 1
 
 
+@pytest.mark.core
 def test_f4_of_a_set_with_a_question_that_kills_its_process_exactly_that_one_is_lost(
     faulty: Cluster, small: Shelf
 ) -> None:
@@ -83,7 +85,6 @@ def test_f4_of_a_set_with_a_question_that_kills_its_process_exactly_that_one_is_
     assert faulty.runs("worker-search")
 
 
-@pytest.mark.chaos
 def test_f4_a_pool_that_kills_the_process_of_many_threads_is_the_only_one_lost(
     faulty: Cluster, small: Shelf, provider: Standin
 ) -> None:
@@ -103,7 +104,6 @@ def test_f4_a_pool_that_kills_the_process_of_many_threads_is_the_only_one_lost(
     assert set(found.values()) == {("ok", "")}
 
 
-@pytest.mark.chaos
 def test_f5_of_a_set_with_a_question_that_needs_all_memory_only_that_one_fails(faulty: Cluster, small: Shelf) -> None:
     bad = with_a("feast", cluster=faulty, shelf=small)
     faulty.tell(hungry="feast")
@@ -116,6 +116,7 @@ def test_f5_of_a_set_with_a_question_that_needs_all_memory_only_that_one_fails(f
     assert deaths(faulty, evaluation) == 0
 
 
+@pytest.mark.core
 def test_f6_a_worker_that_froze_past_its_lease_and_wakes_can_write_nothing(
     faulty: Cluster, small: Shelf, undisturbed: str
 ) -> None:
@@ -144,6 +145,7 @@ def test_f6_a_worker_that_froze_past_its_lease_and_wakes_can_write_nothing(
     faulty.kill("second")
 
 
+@pytest.mark.core
 def test_f7_a_worker_asked_to_stop_ends_what_it_holds_and_leaves_no_lease(
     faulty: Cluster, small: Shelf, undisturbed: str
 ) -> None:
@@ -164,7 +166,6 @@ def test_f7_a_worker_asked_to_stop_ends_what_it_holds_and_leaves_no_lease(
     assert len(faulty.noted("asked")) == N_QUESTIONS
 
 
-@pytest.mark.chaos
 def test_f8_no_way_of_ending_a_worker_leaves_a_row_stuck(faulty: Cluster, small: Shelf, undisturbed: str) -> None:
     """SIGQUIT amid commits, and SIGTERM with SIGKILL a second later, by turns while one run goes on."""
     faulty.tell(slow_question="0.3")
@@ -191,6 +192,7 @@ def test_f8_no_way_of_ending_a_worker_leaves_a_row_stuck(faulty: Cluster, small:
     print(f"\nMEASURED {n} ends of the search worker, {deaths(faulty, evaluation)} deaths counted")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     "door",
     [
@@ -216,6 +218,7 @@ def test_f16_a_process_that_dies_between_two_steps_is_made_good(
     assert not list(faulty.faults.glob(f"{door}.*"))
 
 
+@pytest.mark.core
 def test_f17_a_doorbell_that_rings_five_times_is_answered_once(faulty: Cluster, small: Shelf, undisturbed: str) -> None:
     faulty.tell(slow_question="0.05")
     evaluation = submit(faulty, small, **MODES)
@@ -237,7 +240,6 @@ def test_f17_a_doorbell_that_rings_five_times_is_answered_once(faulty: Cluster, 
     print(f"\nMEASURED {len(drops)} doorbells dropped, each in {sorted(drops)[len(drops) // 2]:.1f} ms at the median")
 
 
-@pytest.mark.chaos
 def test_f18_a_broker_that_hands_out_again_what_is_being_worked_on_repeats_nothing(
     faulty: Cluster, small: Shelf, undisturbed: str
 ) -> None:
@@ -253,6 +255,7 @@ def test_f18_a_broker_that_hands_out_again_what_is_being_worked_on_repeats_nothi
     faulty.restart("worker-search")
 
 
+@pytest.mark.core
 def test_f19_a_doorbell_that_comes_after_the_end_has_no_effect(
     faulty: Cluster, small: Shelf, undisturbed: str, provider: Standin
 ) -> None:
@@ -276,7 +279,6 @@ def test_f19_a_doorbell_that_comes_after_the_end_has_no_effect(
     assert provider.calls == []
 
 
-@pytest.mark.chaos
 def test_f40_what_another_release_sends_is_understood_or_dropped(
     faulty: Cluster, small: Shelf, undisturbed: str
 ) -> None:
@@ -295,6 +297,7 @@ def test_f40_what_another_release_sends_is_understood_or_dropped(
     assert all(faulty.runs(name) for name in WORKERS)
 
 
+@pytest.mark.core
 def test_f41_what_is_no_message_is_refused_and_the_workers_live(
     faulty: Cluster, small: Shelf, undisturbed: str
 ) -> None:
