@@ -147,10 +147,12 @@ def parse_all(
     reranker: str,
     base_fusion: Mapping[str, Any] | None = None,
     default_modes: Sequence[str] = DEFAULT_MODES,
+    exact: bool = True,
 ) -> tuple[RetrievalConfig, ...]:
     """The configurations of a request: its `modes` by their defaults, and its `configurations` field by field.
 
-    `reranker` is what a `_rerank` mode uses when its configuration names none. Raises ValidationError with every
+    `reranker` is what a `_rerank` mode uses when its configuration names none, `exact` how vectors are searched where
+    it says neither that nor an `ef_search`. Raises ValidationError with every
     fault. Names are unique; a mode's name is the mode.
     """
     faults: list[Fault] = []
@@ -159,7 +161,13 @@ def parse_all(
         modes = list(default_modes)
     for index, mode in enumerate(modes or ()):
         _collect(
-            {"mode": mode}, where=f"modes[{index}]", reranker=reranker, fusion=base_fusion, into=configs, faults=faults
+            {"mode": mode},
+            where=f"modes[{index}]",
+            reranker=reranker,
+            fusion=base_fusion,
+            exact=exact,
+            into=configs,
+            faults=faults,
         )
     for index, item in enumerate(configurations or ()):
         _collect(
@@ -167,6 +175,7 @@ def parse_all(
             where=f"configurations[{index}]",
             reranker=reranker,
             fusion=base_fusion,
+            exact=exact,
             into=configs,
             faults=faults,
         )
@@ -207,6 +216,7 @@ def _collect(
     where: str,
     reranker: str,
     fusion: Mapping[str, Any] | None,
+    exact: bool,
     into: list[RetrievalConfig],
     faults: list[Fault],
 ) -> None:
@@ -242,7 +252,7 @@ def _collect(
         index=str(item.get("index") or ""),
         depth=_whole(item, "depth", 100, 1, MAX_DEPTH, fault),
         rerank_depth=_whole(item, "rerank_depth", 50, 1, MAX_DEPTH, fault),
-        exact=_flag(item, "exact", True, fault),
+        exact=_flag(item, "exact", exact, fault),
         ef_search=_whole(item, "ef_search", 100, 1, 1000, fault) if item.get("ef_search") is not None else None,
         fusion=_fusion(item.get("fusion", fusion), fault),
         min_score=_number(item, "min_score", fault),

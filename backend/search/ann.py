@@ -1,10 +1,11 @@
 """Approximate search: one partial HNSW index per Index, over the column cast to that Index's size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from time import sleep
 from uuid import UUID
 
+from django.conf import settings as configured
 from django.db import connection
 
 from backend.core.errors import ErrorCode, TouchstoneError
@@ -38,6 +39,12 @@ def type_of(index: IndexRef | Index) -> str:
 def expression(index: IndexRef | Index) -> str:
     """The column as the graph holds it: a query must say the very same to be answered by it."""
     return f"(embedding::{type_of(index)})"
+
+
+def pays(indexes: Iterable[IndexRef]) -> bool:
+    """Whether one of these is so large that its graph answers where nobody says how (docs/measured.md, Scale)."""
+    ids = [index.id for index in indexes]
+    return Index.objects.filter(id__in=ids, n_chunks__gt=configured.EXACT_UP_TO).exists()
 
 
 def ensure_ann_index(index: IndexRef | Index) -> bool:

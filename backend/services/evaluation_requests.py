@@ -14,7 +14,7 @@ from backend.core.metric_keys import MetricKey
 from backend.core.types import Level
 from backend.models import QuestionSetVersion, Workspace
 from backend.providers.base import ProviderError
-from backend.search import providers
+from backend.search import ann, providers
 from backend.search.types import IndexRef
 from backend.services import answer_requests, question_sets, scopes
 from backend.services.answer_requests import AnswerPlan
@@ -89,6 +89,7 @@ def resolve(workspace: Workspace, request: Request) -> Resolved:
         configurations=request.configurations,
         reranker=request.reranker or str(base_settings.get("reranker") or "") or settings.RERANKER,
         base_fusion=base_settings.get("fusion"),
+        exact=not ann.pays(scoped.scope.all_indexes),
     )
     for config in retrievals:
         _check_reranker(config, workspace)

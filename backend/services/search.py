@@ -13,7 +13,7 @@ from backend.core.errors import ValidationError
 from backend.core.types import Level, Passage
 from backend.models import Workspace
 from backend.providers.base import ProviderError
-from backend.search import embedding, explain, pipeline, rerank
+from backend.search import ann, embedding, explain, pipeline, rerank
 from backend.search.explain import Snippet
 from backend.search.snapshot import open_snapshot
 from backend.search.types import Entry, Failure, Ranked, SearchScope, StageRank
@@ -98,12 +98,15 @@ def search(
     overrides = [str(item["index"]) for item in configurations or () if isinstance(item, Mapping) and item.get("index")]
     scoped = scopes.resolve(workspace, scope_request, index_overrides=overrides)
     base_settings = scoped.knowledge_base.settings if scoped.knowledge_base is not None else {}
+    indexes = scoped.scope.all_indexes
     configs = retrievals.parse_all(
         modes=modes,
         configurations=configurations,
         reranker=reranker or str(base_settings.get("reranker") or "") or settings.RERANKER,
         base_fusion=base_settings.get("fusion"),
         default_modes=DEFAULT_MODES,
+        # Nobody waits here for a graph to be built: evaluations build it.
+        exact=not (ann.pays(indexes) and all(ann.is_ready(index.id) for index in indexes)),
     )
     warnings: list[str] = []
     vectors, embed_ms = _vectors(workspace.id, query, configs=configs, scope=scoped.scope)
