@@ -1,5 +1,6 @@
 """LlamaIndex as its documents advise: PGVectorStore (hybrid_search on, English), a retriever for each mode, and
-RetrieverEvaluator over the whole set with as many workers as there are cores.
+RetrieverEvaluator for every question, by its `run_jobs` with as many workers as there are cores (this release has no
+`aevaluate_dataset` any more).
 
 `python -m bench.peers.llama ADDRESS INDEX QUESTIONS.json`. The passages are written into its table first, with the
 vectors that are there, outside the clock. Prints its figures as JSON.
@@ -15,8 +16,9 @@ from typing import Any
 
 import psycopg
 from llama_index.core import VectorStoreIndex
+from llama_index.core.async_utils import run_jobs
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.evaluation import EmbeddingQAFinetuneDataset, RetrieverEvaluator
+from llama_index.core.evaluation import RetrieverEvaluator
 from llama_index.core.schema import TextNode
 from llama_index.vector_stores.postgres import PGVectorStore
 
@@ -64,11 +66,6 @@ async def main(address: str, index: str, file: str) -> None:
     _model = load()
     questions = json.loads(Path(file).read_text())
     made = VectorStoreIndex.from_vector_store(store(address, index), embed_model=Embedder(model_name="bench"))
-    asked = EmbeddingQAFinetuneDataset(
-        queries={str(at): one["question"] for at, one in enumerate(questions)},
-        corpus={},
-        relevant_docs={str(at): one["expected"] for at, one in enumerate(questions)},
-    )
     modes = {"semantic": "default", "keyword": "sparse", "hybrid": "hybrid"}
     recall = {}
     made.as_retriever(similarity_top_k=TOP).retrieve("warm")
@@ -76,7 +73,8 @@ async def main(address: str, index: str, file: str) -> None:
     for name, mode in modes.items():
         retriever = made.as_retriever(similarity_top_k=TOP, sparse_top_k=TOP, vector_store_query_mode=mode)
         evaluator = RetrieverEvaluator.from_metric_names(["hit_rate", "mrr", "recall"], retriever=retriever)
-        results = await evaluator.aevaluate_dataset(asked, workers=os.cpu_count() or 2)
+        asked = [evaluator.aevaluate(one["question"], one["expected"]) for one in questions]
+        results = await run_jobs(asked, workers=os.cpu_count() or 2)
         recall[name] = sum(one.metric_vals_dict["recall"] for one in results) / len(results)
     took = {"seconds": time.monotonic() - started, "cpu": time.process_time() - spent}
     print(json.dumps({**took, "n": len(questions), "recall@10": recall}))
