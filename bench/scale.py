@@ -28,8 +28,8 @@ INSERT INTO backend_chunk (id, index_id, document_id, ordinal, start, "end", tex
                            source_name, collection, embedding, lexemes)
 SELECT gen_random_uuid(), '{index}', c.document_id, copy * 100 + c.ordinal, c.start, c."end", c.text, c.heading, c.page,
        c.truncated, c.path, c.source_name, c.collection,
-       c.embedding + (SELECT array_agg(({noise} * (2 * random() - 1) + 0 * copy)::real)
-                      FROM generate_series(1, vector_dims(c.embedding)))::vector, c.lexemes
+       c.embedding + (SELECT array_agg(({noise} * (2 * random() - 1) + 0 * place * copy)::real)
+                      FROM generate_series(1, vector_dims(c.embedding)) AS place)::vector, c.lexemes
 FROM (SELECT * FROM backend_chunk WHERE index_id = '{from_index}' ORDER BY id LIMIT {n_source}) c
 CROSS JOIN generate_series(1, {n_copies}) AS copy
 LIMIT {n}

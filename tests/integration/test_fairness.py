@@ -187,7 +187,7 @@ def test_places_are_shared_by_questions_and_not_by_slices(ours: Workspace, place
         ([{"items": list(range(20))}, {**AT_WORK, "lane": Lane.PROVIDER}], False),
         ([{"items": list(range(20)), "root": False}, {**AT_WORK, "lane": Lane.PROVIDER}], True),
     ],
-    ids=str,
+    ids=range(10),
 )
 def test_a_place_is_given_back_to_who_has_none_or_little_left(
     ours: Workspace, small: list[dict[str, Any]] | None, kept: bool
