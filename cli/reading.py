@@ -242,8 +242,8 @@ def record(run: Json) -> str:
     ]
     if run.get("kind") == "rescored":
         told.append(("scored", f"again, from run {run['origin']['run']} ({run['origin']['set']})"))
-    if run["cost"].get("reused"):
-        told.append(("reused", f"{run['cost']['reused']:.0f} results of an earlier run, since nothing has changed"))
+    if n_reused := run.get("cost", {}).get("reused"):
+        told.append(("reused", f"{n_reused:.0f} results of an earlier run, since nothing has changed"))
     if run["code"]:
         told.append(("because", f"{run['reason']} ({run['code']})"))
     if run["corpus_changed"]:
