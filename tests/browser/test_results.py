@@ -63,18 +63,20 @@ def evaluated(page: Page, service: Cluster) -> dict[str, Any]:
     return dict(service.finished(service.post("evaluations", body)["id"]))
 
 
-def evaluate(page: Page, *ways: str, label: str, finer: dict[str, str] | None = None) -> None:
-    """From the form for the handbook's first set to the evaluation's page."""
+def evaluate(page: Page, *ways: str, label: str, finer: dict[str, str] | None = None, cache: bool = True) -> None:
+    """From the form for the handbook's first set to the evaluation's page. Without the cache every question is asked,
+    also where an earlier test has asked the same."""
     page.goto("/evaluations/new")
     page.get_by_label("Question set").select_option(index=1)
     choose_handbook(page)
     for box in page.locator("input[name=modes]").all():
         box.set_checked(box.get_attribute("value") in ways)
     page.get_by_label("Label").fill(label)
-    if finer:
+    if finer or not cache:
         page.get_by_text("Finer settings").click()
-        for name, value in finer.items():
+        for name, value in (finer or {}).items():
             page.get_by_label(name).fill(value)
+        page.locator("input[name=cache]").set_checked(cache)
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("heading", level=1, name=label)).to_be_visible()
 
@@ -131,7 +133,7 @@ def test_a_run_that_is_cancelled_keeps_what_was_finished(page: Page, service: Cl
     handbook(page, service)
     service.kill("worker-search")
     try:
-        evaluate(page, "keyword", label="to be stopped")
+        evaluate(page, "keyword", label="to be stopped", cache=False)
         expect(page.locator("svg.outcomes")).to_be_visible()
         check(page, "progress")
         page.get_by_role("button", name="Cancel").click()
