@@ -70,7 +70,7 @@ def _compare(
     for n_hosts in (1, 2):
         with contextlib.ExitStack() as stack:
             pids = [stack.enter_context(_worker(running, kind, host, share=share)) for host in _HOSTS[:n_hosts]]
-            _wait_for(running, n_hosts, kind)
+            _wait_for_workers(running, n_hosts)
             service.evaluate(running, {**body, "question_set": service.question_set(running, 100)})
             before, told = machine.spent(pids), _broker_commands(running)
             done = service.evaluate(running, body)
@@ -190,21 +190,8 @@ def _postgres_port(running: Cluster) -> int:
     return int(running.sql("SHOW port")[0][0])
 
 
-def _wait_for(running: Cluster, n: int, kind: str) -> None:
-    lane = kind.removeprefix("worker-")
-    running.wait(
-        lambda: (
-            int(
-                running.sql(
-                    "SELECT count(*) FROM backend_pulse WHERE name LIKE %s AND at > now() - interval '30 s'",
-                    f"worker:{lane}@tsbench%",
-                )[0][0]
-            )
-            >= n
-        ),
-        "the hosts' workers",
-        seconds=120,
-    )
+def _wait_for_workers(running: Cluster, n: int) -> None:
+    running.wait(lambda: service.n_workers(running, "worker:%@tsbench%") >= n, "the hosts' workers", seconds=120)
 
 
 def _broker_commands(running: Cluster) -> int:

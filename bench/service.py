@@ -44,14 +44,13 @@ def running(settings: Mapping[str, str] | None = None, *, folder: Path = FOLDER)
         # What the tests leave out: each commit waits for the disk, as it does for users.
         service.sql("ALTER SYSTEM RESET fsync")
         service.sql("SELECT pg_reload_conf()")
-        service.wait(lambda: _slots(service) >= len(WORKERS), "the workers to be ready", seconds=240)
+        service.wait(lambda: n_workers(service) >= len(WORKERS), "the workers to be ready", seconds=240)
         yield service
 
 
-def _slots(service: Cluster) -> int:
-    rows = service.sql(
-        "SELECT count(*) FROM backend_pulse WHERE name LIKE 'worker:%%' AND at > now() - interval '30 s'"
-    )
+def n_workers(service: Cluster, names: str = "worker:%") -> int:
+    """How many of these have shown life lately."""
+    rows = service.sql("SELECT count(*) FROM backend_pulse WHERE name LIKE %s AND at > now() - interval '30 s'", names)
     return int(rows[0][0])
 
 

@@ -152,33 +152,16 @@ def parse_all(
     """The configurations of a request: its `modes` by their defaults, and its `configurations` field by field.
 
     `reranker` is what a `_rerank` mode uses when its configuration names none, `exact` how vectors are searched where
-    it says neither that nor an `ef_search`. Raises ValidationError with every
-    fault. Names are unique; a mode's name is the mode.
+    it does not say. Raises ValidationError with every fault. Names are unique; a mode's name is the mode.
     """
     faults: list[Fault] = []
     configs: list[RetrievalConfig] = []
     if not modes and not configurations:
         modes = list(default_modes)
-    for index, mode in enumerate(modes or ()):
-        _collect(
-            {"mode": mode},
-            where=f"modes[{index}]",
-            reranker=reranker,
-            fusion=base_fusion,
-            exact=exact,
-            into=configs,
-            faults=faults,
-        )
-    for index, item in enumerate(configurations or ()):
-        _collect(
-            item,
-            where=f"configurations[{index}]",
-            reranker=reranker,
-            fusion=base_fusion,
-            exact=exact,
-            into=configs,
-            faults=faults,
-        )
+    items = [(f"modes[{index}]", {"mode": mode}) for index, mode in enumerate(modes or ())]
+    items += [(f"configurations[{index}]", item) for index, item in enumerate(configurations or ())]
+    for where, item in items:
+        _collect(item, where=where, reranker=reranker, fusion=base_fusion, exact=exact, into=configs, faults=faults)
     seen: dict[str, int] = {}
     for config in configs:
         seen[config.name] = seen.get(config.name, 0) + 1

@@ -24,6 +24,11 @@ def describe_each(index_ids: Mapping[_Key, Sequence[UUID]]) -> dict[_Key, tuple[
     return found
 
 
+def generations_as_json(generations: Mapping[UUID, int]) -> dict[str, int]:
+    """As a run records them."""
+    return {str(key): value for key, value in generations.items()}
+
+
 def describe(index_ids: Sequence[UUID]) -> tuple[dict[UUID, int], str]:
     """The generation of each Index, and one fingerprint over (source, path, bytes hash) of all their documents.
 

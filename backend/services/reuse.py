@@ -16,6 +16,8 @@ from django.db import connection
 from backend.core.configs import fingerprint
 from backend.core.states import RunKind, RunState
 from backend.models import Run
+from backend.providers.base import ProviderError
+from backend.queries.corpora import generations_as_json
 from backend.search import providers
 from backend.services.plans import Plan, PlannedRun
 
@@ -37,28 +39,31 @@ Corpora = Mapping[UUID, tuple[Mapping[UUID, int], str]]
 
 
 def asked_with(plan: Plan, planned: PlannedRun) -> str:
-    """A fingerprint of the providers that a run asks, as they are set up now."""
-    told: list[Any] = [
-        asdict(
-            providers.describe_embedder(
+    """A fingerprint of the providers that a run asks, as they are set up now; empty, and like nothing, where one of
+    them is not set up any more: each question will tell that."""
+    told: list[Any] = []
+    try:
+        for _, embedder in sorted(plan.embedders_of(planned).items()):
+            info = providers.describe_embedder(
                 embedder.spec, workspace_id=plan.workspace_id, query_prefix=embedder.query_prefix
             )
-        )
-        for _, embedder in sorted(plan.embedders_of(planned).items())
-    ]
-    if planned.config.reranker:
-        told.append(asdict(providers.describe_reranker(planned.config.reranker, workspace_id=plan.workspace_id)))
+            told.append(asdict(info))
+        if planned.config.reranker:
+            told.append(asdict(providers.describe_reranker(planned.config.reranker, workspace_id=plan.workspace_id)))
+    except ProviderError:
+        return ""
     return fingerprint(told)
 
 
-def sources(plan: Plan, corpora: Corpora) -> dict[UUID, UUID]:
-    """By run: the latest one whose good results are this one's as well. `corpora`: what each run's Indexes hold now."""
+def sources(plan: Plan, corpora: Corpora, asked: Mapping[UUID, str]) -> dict[UUID, UUID]:
+    """By run: the latest one whose good results are this one's as well. `corpora`: what each run's Indexes hold now,
+    `asked`: what it is asked with."""
     if not plan.use_cache or plan.version_id is None:
         return {}
     found = {}
-    for run in Run.objects.filter(evaluation_id=plan.evaluation_id).select_related("evaluation"):
-        planned = next((one for one in plan.runs if one.run_id == run.id), None)
-        if planned is None:
+    runs = Run.objects.filter(evaluation_id=plan.evaluation_id).select_related("evaluation")
+    for run in runs:
+        if not asked[run.id]:
             continue
         generations, corpus = corpora[run.id]
         earlier = (
@@ -70,14 +75,14 @@ def sources(plan: Plan, corpora: Corpora) -> dict[UUID, UUID]:
                 evaluation__scope=run.evaluation.scope,
                 config_fingerprint=run.config_fingerprint,
                 corpus_fingerprint=corpus,
-                generations={str(key): value for key, value in generations.items()},
+                generations=generations_as_json(generations),
                 corpus_changed=False,
                 code_version=run.code_version,
                 metric_definitions=run.metric_definitions,
                 level=run.level,
                 threshold=run.threshold,
                 top_k=run.top_k,
-                origin__asked_with=asked_with(plan, planned),
+                origin__asked_with=asked[run.id],
                 pruned_at=None,
             )
             .exclude(evaluation_id=plan.evaluation_id)

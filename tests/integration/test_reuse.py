@@ -10,7 +10,7 @@ from backend.core.states import EvaluationState, SliceKind
 from backend.core.types import Outcome
 from backend.models import Evaluation, Index, QuestionSet, Result, Run, Slice
 from backend.search import providers
-from backend.services import evaluations, question_sets, reuse
+from backend.services import evaluation_requests, evaluations, question_sets, reuse
 from backend.services.evaluation_requests import Request
 from tests.engine import drain
 from tests.integration.search_rows import Base, Row, make_base
@@ -55,6 +55,9 @@ def evaluated(base: Base, asked: str, **fields: Any) -> Evaluation:
     }
     evaluation = evaluations.start(base.workspace, Request(**given), now=timezone.now())
     drain()
+    # What waits before it is tried again waits no longer.
+    while Slice.objects.filter(state="pending").update(not_before=None):
+        drain()
     evaluation.refresh_from_db()
     assert evaluation.state == EvaluationState.COMPLETED
     return evaluation
@@ -212,3 +215,21 @@ def test_another_server_behind_a_reranker_is_asked_and_the_other_mode_taken_over
         providers.forget()
         assert n_reused(evaluated(base, asked)) == [N, 0]
         assert len(other.calls) == N
+
+
+def test_a_reranker_that_is_not_set_up_any_more_costs_its_own_mode_alone(
+    monkeypatch: pytest.MonkeyPatch, base: Base, asked: str
+) -> None:
+    evaluated(base, asked)
+    resolve = evaluation_requests.resolve
+
+    def and_then_it_goes(*given: Any) -> Any:
+        found = resolve(*given)
+        monkeypatch.delenv("TOUCHSTONE_RERANK_NEAR_URL")
+        providers.forget()
+        return found
+
+    monkeypatch.setattr("backend.services.evaluations.resolve", and_then_it_goes)
+    second = evaluated(base, asked)
+    assert n_reused(second) == [N, 0]
+    assert [run.state for run in second.runs.order_by("ordinal")] == ["scored", "unavailable"]

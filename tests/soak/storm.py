@@ -9,7 +9,7 @@ from typing import Self
 
 from tests.e2e.cluster import Cluster
 
-# Out of ten blows; PostgreSQL is started again at most five times a minute by its supervisor.
+# Out of ten blows; and every twelfth is one at PostgreSQL.
 _BLOWS = ["worker-search"] * 4 + ["worker-provider"] * 3 + ["worker-control"] + ["flush"] * 2
 _RESTART_EVERY = 12
 

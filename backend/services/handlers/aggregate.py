@@ -140,7 +140,7 @@ def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled:
     for run_ in Run.objects.filter(evaluation_id=plan.evaluation_id):
         told = numbers[run_.id]
         generations, fingerprint = read[run_.id]
-        generations_now = {str(key): value for key, value in generations.items()}
+        generations_now = corpora.generations_as_json(generations)
         state = RunState.CANCELLED if cancelled else told.state
         states[state] += 1
         changes[run_.id] = {

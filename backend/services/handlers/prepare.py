@@ -42,7 +42,8 @@ def run(lease: Lease) -> None:
             for index in plan.scope.indexes_for(planned.config.index):
                 ann.ensure_ann_index(index)
     read = corpora.describe_each(plan.index_ids())
-    taken = _take_over(lease, plan, read) if lease.epoch == 1 else {}
+    asked = {planned.run_id: reuse.asked_with(plan, planned) for planned in plan.runs}
+    taken = _take_over(lease, plan, reuse.sources(plan, read, asked)) if lease.epoch == 1 else {}
     with slices.commit(lease, finish=True):
         moved = Evaluation.objects.filter(id=plan.evaluation_id, state=EvaluationState.QUEUED).update(
             state=EvaluationState.RUNNING, started_at=Now()
@@ -55,28 +56,22 @@ def run(lease: Lease) -> None:
         for run_id, (generations, fingerprint) in read.items():
             Run.objects.filter(id=run_id, corpus_fingerprint="").update(
                 corpus_fingerprint=fingerprint,
-                generations={str(key): value for key, value in generations.items()},
-                origin=_origin(plan, run_id, taken.get(run_id)),
+                generations=corpora.generations_as_json(generations),
+                origin={"asked_with": asked[run_id], **taken.get(run_id, {})},
             )
         insert_roots(plan, results.missing_ordinals(plan.evaluation_id), epoch=lease.epoch)
         answers.insert_owed(plan, epoch=lease.epoch)
     pump.ring_later()
 
 
-def _take_over(lease: Lease, plan: Plan, read: reuse.Corpora) -> dict[UUID, UUID]:
-    """What an unchanged earlier run has, a block at a time: a large set is no single commit. Returns from which run."""
-    earlier_of = reuse.sources(plan, read)
+def _take_over(lease: Lease, plan: Plan, earlier_of: dict[UUID, UUID]) -> dict[UUID, dict[str, str]]:
+    """What unchanged earlier runs have, a block at a time: a large set is no single commit. Returns what each run's
+    origin tells of it."""
     for ordinals in reuse.blocks(plan) if earlier_of else ():
         with slices.commit(lease):
             for run_id, earlier in earlier_of.items():
                 reuse.take(run_id, earlier=earlier, ordinals=ordinals, epoch=lease.epoch)
-    return earlier_of
-
-
-def _origin(plan: Plan, run_id: UUID, earlier: UUID | None) -> dict[str, str]:
-    planned = next((one for one in plan.runs if one.run_id == run_id), None)
-    found = {} if planned is None else {"asked_with": reuse.asked_with(plan, planned)}
-    return found if earlier is None else {**found, "reused_from": str(earlier)}
+    return {run_id: {"reused_from": str(earlier)} for run_id, earlier in earlier_of.items()}
 
 
 def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "") -> None:
