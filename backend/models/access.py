@@ -12,7 +12,9 @@ class AuditEvent(models.Model):
     No values: bodies may hold questions and secrets. `fields` names what was sent."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.SET_NULL, related_name="audit_events", null=True)
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.SET_NULL, related_name="audit_events", null=True, db_index=False
+    )
     workspace_name = models.CharField(max_length=200, blank=True)
     at = models.DateTimeField(db_index=True)
     # `token:ID`, `user:ID` or `command`.
@@ -38,7 +40,7 @@ class ProviderKey(models.Model):
     with the keys of the environment (services/provider_keys.py)."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="provider_keys")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="provider_keys", db_index=False)
     # `openai`, `cohere` or `http:NAME`.
     provider = models.CharField(max_length=80)
     sealed = models.TextField()

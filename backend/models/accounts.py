@@ -47,7 +47,7 @@ class Workspace(models.Model):
 
 class Membership(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=choices(Role), default=Role.VIEWER)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -107,7 +107,7 @@ class IdempotencyRecord(models.Model):
     """The first answer to a POST with an Idempotency-Key, given again for 24 h. `status` 0: still being answered."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
     caller = models.CharField(max_length=80)
     route = models.CharField(max_length=300)
     key = models.CharField(max_length=200)

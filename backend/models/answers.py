@@ -14,7 +14,7 @@ class Answer(models.Model):
     by. A row is replaced only by a higher epoch, and never once it is judged."""
 
     id = models.BigAutoField(primary_key=True)
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="answers_given")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="answers_given", db_index=False)
     ordinal = models.PositiveIntegerField()
     question_key = models.CharField(max_length=300)
     epoch = models.PositiveIntegerField()
@@ -47,7 +47,7 @@ class CachedReply(models.Model):
     """A chat model's reply by content: `key` hashes model, address, messages, schema, temperature and repeat."""
 
     id = models.BigAutoField(primary_key=True)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.BinaryField(max_length=32)
     reply = models.JSONField()
     used_at = models.DateTimeField(auto_now_add=True)

@@ -15,7 +15,7 @@ class Generation(models.Model):
     passages that were drawn and not asked about. `job` is the latest one: a retry makes another."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="generations")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="generations", db_index=False)
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.SET_NULL, null=True, blank=True, related_name="generations"
     )
@@ -47,7 +47,7 @@ class Draft(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="drafts")
+    generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="drafts", db_index=False)
     ordinal = models.PositiveIntegerField()
     kind = models.CharField(max_length=12, choices=choices(QuestionKind))
     state = models.CharField(max_length=8, choices=choices(DraftState), default=DraftState.OPEN)

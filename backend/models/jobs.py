@@ -13,7 +13,7 @@ class Job(models.Model):
     no constraint: a release that adds one needs no migration. `created_by` names the caller (api/auth.py)."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="jobs")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="jobs", db_index=False)
     kind = models.CharField(max_length=20)
     state = models.CharField(max_length=12, choices=choices(JobState), default=JobState.QUEUED)
     payload = models.JSONField(default=dict)
@@ -45,7 +45,7 @@ class JobFile(models.Model):
     its job."""
 
     id = models.BigAutoField(primary_key=True)
-    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="files")
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="files", db_index=False)
     role = models.CharField(max_length=6, choices=choices(FileRole))
     name = models.CharField(max_length=300)
     media_type = models.CharField(max_length=100, blank=True)

@@ -21,7 +21,7 @@ class KnowledgeBase(models.Model):
     """A set of documents that is searched as one. `settings` are the wanted ones; the live Index has its own."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="knowledge_bases")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="knowledge_bases", db_index=False)
     name = models.CharField(max_length=200)
     settings = models.JSONField(default=dict, blank=True)
     live_index = models.ForeignKey("Index", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
@@ -41,7 +41,7 @@ class Source(models.Model):
     """Where documents come from: an upload area, or a folder of the server that is read again at each sync."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="sources")
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="sources", db_index=False)
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=10, choices=choices(SourceKind), default=SourceKind.UPLOAD)
     folder = models.CharField(max_length=1000, blank=True)
@@ -63,7 +63,7 @@ class Blob(models.Model):
     """The bytes of an uploaded or synced file, kept once per workspace and content."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
     sha256 = models.CharField(max_length=64)
     size = models.PositiveBigIntegerField()
     data = models.BinaryField()
@@ -84,8 +84,10 @@ class Document(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="documents")
-    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="documents")
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="documents", db_index=False)
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.CASCADE, related_name="documents", db_index=False
+    )
     path = models.CharField(max_length=1000, db_collation="C")
     collection = models.CharField(max_length=200, blank=True)
     blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="documents")
@@ -120,7 +122,7 @@ class Index(models.Model):
     """Immutable settings and what was built under them. `generation` rises with each committed batch of changes."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="indexes")
+    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="indexes", db_index=False)
     settings = models.JSONField()
     fingerprint = models.CharField(max_length=64)
     state = models.CharField(max_length=10, choices=choices(IndexState), default=IndexState.BUILDING)
@@ -146,7 +148,7 @@ class IndexedDocument(models.Model):
     """That an Index holds a document, and the bytes it was made from."""
 
     id = models.BigAutoField(primary_key=True)
-    index = models.ForeignKey(Index, on_delete=models.CASCADE, related_name="indexed_documents")
+    index = models.ForeignKey(Index, on_delete=models.CASCADE, related_name="indexed_documents", db_index=False)
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="indexed_in")
     bytes_hash = models.CharField(max_length=64)
     generation = models.PositiveBigIntegerField()
@@ -165,7 +167,7 @@ class Chunk(models.Model):
     every search orders and filters by them."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    index = models.ForeignKey(Index, on_delete=models.CASCADE, related_name="chunks")
+    index = models.ForeignKey(Index, on_delete=models.CASCADE, related_name="chunks", db_index=False)
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="chunks")
     ordinal = models.PositiveIntegerField()
     start = models.PositiveIntegerField()
@@ -196,7 +198,9 @@ class Ingestion(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
-    knowledge_base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="ingestions")
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.CASCADE, related_name="ingestions", db_index=False
+    )
     index = models.ForeignKey(Index, on_delete=models.CASCADE, related_name="ingestions")
     source = models.ForeignKey(Source, on_delete=models.SET_NULL, null=True, blank=True, related_name="ingestions")
     state = models.CharField(max_length=10, choices=choices(IngestionState), default=IngestionState.QUEUED)
@@ -220,7 +224,7 @@ class CachedEmbedding(models.Model):
     """A vector by content: `key` hashes provider, base_url, model, options with prefix, and the text."""
 
     id = models.BigAutoField(primary_key=True)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.BinaryField(max_length=32)
     vector = models.BinaryField()
     used_at = models.DateTimeField(auto_now_add=True)
@@ -237,7 +241,7 @@ class CachedScore(models.Model):
     """A reranker's score of one passage for one query, by content."""
 
     id = models.BigAutoField(primary_key=True)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.BinaryField(max_length=32)
     score = models.FloatField()
     used_at = models.DateTimeField(auto_now_add=True)

@@ -13,7 +13,9 @@ class LabelResolution(models.Model):
     and the documents that are not indexed. Kept while the version is: it says what was true when a run was made."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    version = models.ForeignKey(QuestionSetVersion, on_delete=models.CASCADE, related_name="label_resolutions")
+    version = models.ForeignKey(
+        QuestionSetVersion, on_delete=models.CASCADE, related_name="label_resolutions", db_index=False
+    )
     scope_hash = models.CharField(max_length=64)
     corpus_hash = models.CharField(max_length=64)
     generations = models.JSONField(default=dict)
@@ -40,7 +42,7 @@ class ResolvedLabel(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    resolution = models.ForeignKey(LabelResolution, on_delete=models.CASCADE, related_name="labels")
+    resolution = models.ForeignKey(LabelResolution, on_delete=models.CASCADE, related_name="labels", db_index=False)
     ordinal = models.PositiveIntegerField()
     expectation = models.PositiveIntegerField()
     state = models.CharField(max_length=20, choices=choices(LabelState))

@@ -11,7 +11,7 @@ from backend.models.knowledge import Source
 
 class QuestionSet(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="question_sets")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="question_sets", db_index=False)
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -28,7 +28,7 @@ class QuestionSetVersion(models.Model):
     """Immutable. `content_hash` is over the questions, threshold and level: the same in any file format."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="versions")
+    question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="versions", db_index=False)
     number = models.PositiveIntegerField()
     content_hash = models.CharField(max_length=64)
     format = models.CharField(max_length=40)
@@ -54,7 +54,7 @@ class Question(models.Model):
     `expect` is the full form's list (docs/question-sets.md)."""
 
     id = models.BigAutoField(primary_key=True)
-    version = models.ForeignKey(QuestionSetVersion, on_delete=models.CASCADE, related_name="questions")
+    version = models.ForeignKey(QuestionSetVersion, on_delete=models.CASCADE, related_name="questions", db_index=False)
     ordinal = models.PositiveIntegerField()
     key = models.CharField(max_length=300)
     text = models.TextField()
@@ -85,7 +85,7 @@ class SourceSetFile(models.Model):
     """A question-set file found in a source's hidden folder at sync: how many questions it has, or its fault."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="set_files")
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="set_files", db_index=False)
     path = models.CharField(max_length=1000)
     data = models.BinaryField()
     bytes_hash = models.CharField(max_length=64)

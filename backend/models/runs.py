@@ -18,7 +18,7 @@ class Evaluation(models.Model):
     each closing. Progress is derived from rows, never counted here."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="evaluations")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="evaluations", db_index=False)
     question_set_version = models.ForeignKey(
         QuestionSetVersion, on_delete=models.SET_NULL, null=True, related_name="evaluations"
     )
@@ -67,8 +67,8 @@ class Run(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="runs")
-    evaluation = models.ForeignKey(Evaluation, on_delete=models.CASCADE, related_name="runs")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="runs", db_index=False)
+    evaluation = models.ForeignKey(Evaluation, on_delete=models.CASCADE, related_name="runs", db_index=False)
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.SET_NULL, null=True, blank=True, related_name="runs"
     )
@@ -127,7 +127,7 @@ class Result(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results", db_index=False)
     ordinal = models.PositiveIntegerField()
     question_key = models.CharField(max_length=300)
     epoch = models.PositiveIntegerField()
@@ -252,7 +252,7 @@ class ProviderState(models.Model):
     flushed broker must not release a hold."""
 
     id = models.BigAutoField(primary_key=True)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
     provider = models.CharField(max_length=400)
     n_failures = models.PositiveIntegerField(default=0)
     stalled_at = models.DateTimeField(null=True)

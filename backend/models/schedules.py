@@ -19,7 +19,7 @@ class Schedule(models.Model):
     firings keep the request that they ran with: an edit rewrites no history."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="schedules")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="schedules", db_index=False)
     name = models.CharField(max_length=200)
     request = models.JSONField()
     question_set = models.ForeignKey(QuestionSet, on_delete=models.SET_NULL, null=True, related_name="schedules")
@@ -50,7 +50,7 @@ class Firing(models.Model):
     alerts have dealt with."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="firings")
+    schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="firings", db_index=False)
     slot_at = models.DateTimeField()
     manual = models.BooleanField(default=False)
     state = models.CharField(max_length=10, choices=choices(FiringState))
@@ -80,7 +80,7 @@ class CorpusSnapshot(models.Model):
     went and changed. Holds hashes only."""
 
     id = models.BigAutoField(primary_key=True)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
     fingerprint = models.CharField(max_length=64)
     data = models.BinaryField()
     used_at = models.DateTimeField()
@@ -132,7 +132,7 @@ class Gate(models.Model):
     """Rules that a run has to keep (core/gates.py). With a schedule, each of its evaluations is checked as it ends."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="gates")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="gates", db_index=False)
     schedule = models.ForeignKey(Schedule, on_delete=models.SET_NULL, null=True, blank=True, related_name="gates")
     name = models.CharField(max_length=200)
     rules = models.JSONField()
@@ -151,7 +151,7 @@ class GateCheck(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="gate_checks")
-    gate = models.ForeignKey(Gate, on_delete=models.CASCADE, related_name="checks")
+    gate = models.ForeignKey(Gate, on_delete=models.CASCADE, related_name="checks", db_index=False)
     evaluation = models.ForeignKey(Evaluation, on_delete=models.CASCADE, related_name="gate_checks")
     revision = models.PositiveIntegerField()
     outcome = models.CharField(max_length=10, choices=choices(Outcome))
@@ -173,7 +173,7 @@ class Alert(models.Model):
     most, so a rule that stays broken every night is told once, and told again when it has recovered."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="alerts")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="alerts", db_index=False)
     kind = models.CharField(max_length=20, choices=choices(AlertKind))
     key = models.CharField(max_length=500)
     state = models.CharField(max_length=10, choices=choices(AlertState), default=AlertState.OPEN)
@@ -205,7 +205,7 @@ class AlertTarget(models.Model):
     id alone. A webhook's secret is derived, never stored (services/webhooks.py); `secret_number` rises to change it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="alert_targets")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="alert_targets", db_index=False)
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=10, choices=choices(TargetKind))
     address = models.CharField(max_length=1000)

@@ -24,7 +24,7 @@ class SpendEntry(models.Model):
     no price is known. `owner` is the id of the evaluation, ingestion or job, which may be gone."""
 
     id = models.BigAutoField(primary_key=True)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
     month = models.DateField()
     provider = models.CharField(max_length=400)
     purpose = models.CharField(max_length=12, choices=choices(Purpose))
@@ -56,7 +56,7 @@ class SpendMonth(models.Model):
     """The sum of a month's amounts, kept beside the rows it sums so that it costs one look before each call."""
 
     id = models.BigAutoField(primary_key=True)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
     month = models.DateField()
     currency = models.CharField(max_length=10)
     amount = models.DecimalField(max_digits=24, decimal_places=12)

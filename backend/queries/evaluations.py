@@ -124,7 +124,8 @@ def row(evaluation: Evaluation, *, now: datetime) -> EvaluationRow:
 
 
 def look(workspace: Workspace, key: object) -> Look:
-    """Five queries, whatever the number of questions; six while a provider is not well. Raises NotFoundError."""
+    """Four or five queries, whatever the number of questions; one more while a provider is not well. Raises
+    NotFoundError."""
     evaluation = get_evaluation(workspace, key)
     found = tuple(_with(run, evaluation) for run in evaluation.runs.all())
     outcomes: dict[UUID, dict[str, int]] = {run.id: {} for run in found}
@@ -154,16 +155,19 @@ def look(workspace: Workspace, key: object) -> Look:
             n_this_epoch += n_new
             first_at = min((at for at in (first_at, first) if at is not None), default=None)
             last_at = max((at for at in (last_at, last) if at is not None), default=None)
-        cursor.execute(
-            """
-            SELECT count(*) FROM (
-                SELECT ordinal FROM backend_result
-                WHERE run_id = ANY(%(runs)s) AND (outcome IN ('ok', 'empty') OR epoch >= %(epoch)s)
-                GROUP BY ordinal HAVING count(*) >= %(n)s) done
-            """,
-            {"epoch": evaluation.epoch, "runs": [run.id for run in found], "n": len(found)},
-        )
-        n_done = cursor.fetchone()[0]
+        if len(found) == 1:
+            n_done = sum(outcomes[found[0].id].values())
+        else:
+            cursor.execute(
+                """
+                SELECT count(*) FROM (
+                    SELECT ordinal FROM backend_result
+                    WHERE run_id = ANY(%(runs)s) AND (outcome IN ('ok', 'empty') OR epoch >= %(epoch)s)
+                    GROUP BY ordinal HAVING count(*) >= %(n)s) done
+                """,
+                {"epoch": evaluation.epoch, "runs": [run.id for run in found], "n": len(found)},
+            )
+            n_done = cursor.fetchone()[0]
     total = {outcome.value: sum(counts.get(outcome.value, 0) for counts in outcomes.values()) for outcome in Outcome}
     progress = Progress(
         n_questions=evaluation.n_questions,

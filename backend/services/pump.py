@@ -3,6 +3,7 @@
 Called after each submit, after each slice, and by the tick. Two pumps at once are harmless: each takes other rows.
 """
 
+import itertools
 import time
 from collections.abc import Collection, Iterable
 from functools import lru_cache
@@ -16,10 +17,12 @@ from backend.core.states import Lane
 from backend.dispatch import Doorbell
 
 _SLOTS_SECONDS = 5
+_hand_outs = itertools.count(1)
 
 # Free places of a lane go to the workspaces in turn, and within one to its owners in turn, by questions: a waiting
-# slice ranks behind those of every other owner (or workspace) that has fewer questions in flight and ahead of it, so
-# that a run of 20 questions passes one that has slices of 50 at work. New questions (root slices) wait while their
+# slice ranks by how many its owner (and workspace) would have in flight with it, so that all slices of a run of 20
+# questions pass the next one of 50 (fair queueing by finish). Every eighth time its own do not count, and a stream of
+# small runs keeps no large one from getting on. New questions (root slices) wait while their
 # evaluation has `window`, or their workspace its own number, of questions begun and not ended, so that neither waiting
 # pools nor messages grow with the size or number of runs. The first of an evaluation that has none begun goes all the
 # same: others of its workspace may wait for a provider that it does not need.
@@ -67,7 +70,8 @@ WITH busy AS (
         WHERE o.has_step OR o.n_begun = 0 OR (o.n_begun < %(window)s AND w.n_begun < w.most)
     ) ranked WHERE place <= %(cap)s
 ), waiting AS (
-    SELECT d.id, o.workspace_id, d.root, d.n_items, o.weight + d.ahead AS turn, d.created_at,
+    SELECT d.id, o.workspace_id, d.root, d.n_items, d.created_at,
+           o.weight + d.ahead + CASE WHEN %(by_finish)s THEN GREATEST(d.n_items, 1) ELSE 0 END AS turn,
            o.n_begun + d.n_opened - d.n_items AS n_before
     FROM chosen o
     JOIN (
@@ -84,7 +88,7 @@ WITH busy AS (
 ), next AS (
     SELECT o.id, o.turn, o.created_at,
            w.weight + sum(GREATEST(n_items, 1)) OVER (PARTITION BY workspace_id ORDER BY turn, created_at, id)
-               - GREATEST(n_items, 1) AS workspace_turn
+               - CASE WHEN %(by_finish)s THEN 0 ELSE GREATEST(n_items, 1) END AS workspace_turn
     FROM opening o JOIN workspaces w USING (workspace_id)
     WHERE NOT root OR n_before = 0 OR w.n_begun + n_opened < w.most
     ORDER BY workspace_turn, turn, created_at LIMIT GREATEST(%(cap)s - (SELECT n FROM lane_busy), 0)
@@ -114,6 +118,7 @@ def run_lane(lane: Lane) -> int:
                 "cap": capacity(lane),
                 "window": settings.EVALUATION_WINDOW,
                 "workspace_window": settings.WORKSPACE_WINDOW,
+                "by_finish": next(_hand_outs) % 8 != 0,
             },
         )
         doorbells = [Doorbell(slice_id=row[0], delivery=row[1], lane=row[2]) for row in cursor.fetchall()]
@@ -193,7 +198,7 @@ def capacity(lane: Lane) -> int:
     """How many slices of a lane may be handed out at once: more than the slots of the workers seen lately (so that a
     worker never waits for the next), at least by what is configured for one worker."""
     slots = _slots(lane)
-    return slots + max(2, slots // 2) if lane is Lane.PROVIDER else 2 * slots
+    return slots + max(2, slots // 2) if lane is Lane.PROVIDER else slots + max(1, slots // 2)
 
 
 def _spare(lane: Lane) -> int:

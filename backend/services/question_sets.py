@@ -41,6 +41,9 @@ from backend.queries import questions as queries
 from backend.services import deadlocks, in_use, results, set_files
 
 MAX_NAME = 200
+# A version of so many is told to the planner at once: until PostgreSQL looks by itself, a minute later, each slice would
+# read all of them to find its own.
+_MANY = 1000
 _COPY = """
 COPY backend_question (version_id, ordinal, key, text, expect, tags, note, must_pass, unanswerable, reference_answer,
                        generated, source, collection, line) FROM STDIN
@@ -302,6 +305,9 @@ def _next(question_set: QuestionSet, parsed: ParsedSet, *, filename: str) -> Que
     with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
         for ordinal, question in enumerate(parsed.questions):
             copy.write_row(_row(version.id, ordinal, question))
+    if len(parsed.questions) >= _MANY:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE backend_question")
     return version
 
 

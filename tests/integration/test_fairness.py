@@ -1,5 +1,6 @@
 """Who is handed out next: workspaces in turn, evaluations in turn, and nobody more than they may have begun."""
 
+import itertools
 from collections import Counter
 from datetime import timedelta
 from typing import Any
@@ -64,8 +65,14 @@ def finish_one(owner: Evaluation) -> None:
 @pytest.fixture
 def places(settings: Settings) -> int:
     """How many slices the search lane may have out at once."""
-    settings.SEARCH_SLOTS = 10
-    return 20
+    settings.SEARCH_SLOTS = 12
+    return 18
+
+
+@pytest.fixture(autouse=True)
+def first_hand_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every eighth goes by another order: here the first is the first."""
+    monkeypatch.setattr(pump, "_hand_outs", itertools.count(1))
 
 
 @pytest.fixture
@@ -145,7 +152,13 @@ def test_handing_out_stays_cheap_behind_many_waiting_evaluations(
     evaluation(theirs, n_slices=1_000)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE backend_slice, backend_evaluation")
-        parameters: dict[str, str | int] = {"lane": "search", "cap": places, "window": 400, "workspace_window": 1600}
+        parameters: dict[str, str | int] = {
+            "lane": "search",
+            "cap": places,
+            "window": 400,
+            "workspace_window": 1600,
+            "by_finish": True,
+        }
         # The statement's own account: the time of a busy machine is no measure, the rows it reads are.
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {pump._TAKE}", parameters)
         plan = cursor.fetchone()[0]
@@ -169,6 +182,28 @@ def test_places_are_shared_by_questions_and_not_by_slices(ours: Workspace, place
         finish_one(giant)
     pump.run_lane(Lane.SEARCH)
     assert handed_out() == {giant.id: places - 10, small.id: 10}, "its 20 questions are fewer than the giant's 100"
+
+
+def test_all_of_a_small_evaluation_passes_the_next_slice_of_a_large_one(ours: Workspace, settings: Settings) -> None:
+    settings.SEARCH_SLOTS = 2
+    giant = evaluation(ours, n_slices=40, n_items=50)
+    small = evaluation(ours, n_slices=4, n_items=5)
+    pump.run_lane(Lane.SEARCH)
+    assert handed_out() == {small.id: 3}
+    finish_one(small)
+    finish_one(small)
+    pump.run_lane(Lane.SEARCH)
+    assert handed_out() == {small.id: 2, giant.id: 1}
+
+
+def test_a_stream_of_small_evaluations_does_not_stop_a_large_one(ours: Workspace, settings: Settings) -> None:
+    settings.SEARCH_SLOTS = 2
+    giant = evaluation(ours, n_slices=40, n_items=50)
+    for _ in range(16):
+        evaluation(ours, n_slices=3, n_items=5)
+        pump.run_lane(Lane.SEARCH)
+        Slice.objects.filter(state=SliceState.QUEUED).update(state=SliceState.DONE)
+    assert giant.slices.filter(state=SliceState.DONE).count() == 2, "each eighth time it has its turn"
 
 
 @pytest.mark.parametrize(

@@ -55,17 +55,18 @@ def test_f36_small_runs_do_not_wait_for_a_huge_one(cluster: Cluster, n_huge: int
     assert state == "completed"
     oracle.check_whole(cluster, giant, huge, n_runs=1)
     once, many = statistics.median(alone), statistics.median(beside)
+    n_within = sum(one <= 2 * once for one in beside)
     print(
         f"\nMEASURED {n_huge} questions in {took:.0f} s; 20 questions alone {once:.2f} s ({min(alone):.2f} to "
-        f"{max(alone):.2f}), beside it {many:.2f} s ({min(beside):.2f} to {max(beside):.2f}); workers "
+        f"{max(alone):.2f}), beside it {many:.2f} s ({min(beside):.2f} to {max(beside):.2f}; {n_within} of 20 within "
+        f"twice); workers "
         f"{early['workers']:.0f} MiB after the first thousand, {late['workers']:.0f} at the end, broker "
         f"{early['broker']:.2f} and {late['broker']:.2f} MiB; {len(polls)} polls, p95 "
         f"{sorted(polls)[int(len(polls) * 0.95)] * 1000:.0f} ms"
     )
     assert still_running or n_huge < 10_000
     # In the median: on a machine with other work one run or another is held up by what is not ours.
-    # The goal is twice (docs/measured.md tells how far it is): this is what must not get lost again.
-    assert many <= 3 * once
+    assert many <= 2 * once
     assert late["broker"] <= early["broker"] + 2
     assert late["workers"] <= 1.25 * early["workers"] + 50
 

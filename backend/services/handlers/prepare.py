@@ -116,7 +116,7 @@ def _most_texts(plan: Plan, embedder: EmbedderInfo) -> int:
 def slice_size(n_questions: int) -> int:
     """Up to 50 questions, and never so many that a small set cannot use every place: four turns each, so that the last
     ones end at about the same time."""
-    return max(1, min(MOST_QUESTIONS_A_SLICE, -(-n_questions // (settings.SEARCH_SLOTS * 4))))
+    return max(1, min(MOST_QUESTIONS_A_SLICE, -(-n_questions // (settings.SEARCH_SLOTS * 2))))
 
 
 def _fail(lease: Lease, code: ErrorCode, reason: str) -> None:

@@ -25,6 +25,8 @@ from backend.services.slices import Lease
 
 COMMIT_SECONDS = 2.0
 COMMIT_QUESTIONS = 10
+# Of a long slice, while somebody else waits for its place: it goes on a little, and no run of small ones stops it.
+FEW_QUESTIONS = 3
 # About so many questions of a run are also searched exactly, where it searches approximately.
 ANN_SAMPLE = 50
 _log = logs.get("search")
@@ -45,13 +47,15 @@ def run(lease: Lease) -> None:
     remaining = [ordinal for ordinal in lease.items if ordinal in asked]
     settled = results.answered([planned.run_id for planned in plan.runs], remaining, epoch=lease.epoch)
     stopped = giving_up.stopped(plan.evaluation_id)
+    others_wait = len(remaining) > COMMIT_QUESTIONS and _keeps_others_waiting(lease, plan=plan, remaining=remaining)
+    size = FEW_QUESTIONS if others_wait else COMMIT_QUESTIONS
     while remaining:
         batch = _Batch()
         until = time.monotonic() + COMMIT_SECONDS
         with open_snapshot(plan.scope) as snapshot:
             known = labels.known_paths(plan.scope, snapshot.generations)
-            _read_lexemes(plan, snapshot, [asked[ordinal].text for ordinal in remaining[:COMMIT_QUESTIONS]])
-            for ordinal in remaining[:COMMIT_QUESTIONS]:
+            _read_lexemes(plan, snapshot, [asked[ordinal].text for ordinal in remaining[:size]])
+            for ordinal in remaining[:size]:
                 if batch.ordinals and time.monotonic() > until:
                     break
                 lease.check()
@@ -71,14 +75,19 @@ def run(lease: Lease) -> None:
                 batch.ordinals.append(ordinal)
         remaining = remaining[len(batch.ordinals) :]
         _commit(lease, plan=plan, batch=batch, remaining=remaining)
-        if remaining and pump.keeps_others_waiting(lease.lane, evaluation_id=plan.evaluation_id, n_left=len(remaining)):
+        if remaining and _keeps_others_waiting(lease, plan=plan, remaining=remaining):
             # A small run does not wait for the rest of a large one's slice.
             slices.release(lease)
             pump.run_lane(lease.lane)
             return
+        size = COMMIT_QUESTIONS
     if not asked:
         with slices.commit(lease, finish=True):
             pass
+
+
+def _keeps_others_waiting(lease: Lease, *, plan: Plan, remaining: list[int]) -> bool:
+    return pump.keeps_others_waiting(lease.lane, evaluation_id=plan.evaluation_id, n_left=len(remaining))
 
 
 def _read_lexemes(plan: Plan, snapshot: Snapshot, texts: list[str]) -> None:
