@@ -41,8 +41,8 @@ from backend.queries import questions as queries
 from backend.services import deadlocks, in_use, results, set_files
 
 MAX_NAME = 200
-# A version of so many is told to the planner at once: until PostgreSQL looks by itself, a minute later, each slice would
-# read all of them to find its own.
+# A version of so many is told to the planner at once: until PostgreSQL looks by itself, a minute later, each slice
+# would read all of them to find its own.
 _MANY = 1000
 _COPY = """
 COPY backend_question (version_id, ordinal, key, text, expect, tags, note, must_pass, unanswerable, reference_answer,

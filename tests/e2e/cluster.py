@@ -53,6 +53,8 @@ class Cluster:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
+        # A background job of a shell ignores it, and so would every process started here.
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         home = self.folder / "home"
         supervisor = self._supervisor = embedded.start(
             # Its own also where the session has others: these are flushed and killed.
