@@ -198,7 +198,7 @@ def capacity(lane: Lane) -> int:
     """How many slices of a lane may be handed out at once: more than the slots of the workers seen lately (so that a
     worker never waits for the next), at least by what is configured for one worker."""
     slots = _slots(lane)
-    return slots + max(2, slots // 2) if lane is Lane.PROVIDER else slots + max(1, slots // 2)
+    return slots + max(2 if lane is Lane.PROVIDER else 1, slots // 2)
 
 
 def _spare(lane: Lane) -> int:

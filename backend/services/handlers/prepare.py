@@ -114,8 +114,8 @@ def _most_texts(plan: Plan, embedder: EmbedderInfo) -> int:
 
 
 def slice_size(n_questions: int) -> int:
-    """Up to 50 questions, and never so many that a small set cannot use every place: four turns each, so that the last
-    ones end at about the same time."""
+    """Up to 50 questions, and never so many that a small set cannot use every place: two turns each, since a slice
+    costs as much as several questions."""
     return max(1, min(MOST_QUESTIONS_A_SLICE, -(-n_questions // (settings.SEARCH_SLOTS * 2))))
 
 
