@@ -171,8 +171,8 @@ def test_f8_no_way_of_ending_a_worker_leaves_a_row_stuck(faulty: Cluster, small:
     faulty.tell(slow_question="0.3")
     evaluation = submit(faulty, small, **MODES)
     n = 0
-    while faulty.get(f"evaluations/{evaluation}")["state"] != "completed" and n < 200:
-        if n == 190:
+    while faulty.get(f"evaluations/{evaluation}")["state"] != "completed" and n < 16:
+        if n == 10:
             faulty.tell(slow_question="")
         faulty.wait(
             lambda: leased(faulty, evaluation) >= 1 or oracle.n_results(faulty, evaluation) >= 2 * N_QUESTIONS,
