@@ -337,25 +337,28 @@ def test_errors_are_grouped_by_their_code(console: Client, run: Run) -> None:
 def test_a_run_of_fifty_thousand_questions_costs_a_page_no_more_than_one_of_five_hundred(
     console: Client, world: World
 ) -> None:
-    """The same number of queries, and less than twice the time (the best of some looks, on a busy machine)."""
-    cost: dict[int, tuple[int, float]] = {}
+    """The same number of queries, and less than twice the time: the best of some looks at each by turns, since the
+    machine may have other work."""
+    n_queries: dict[int, int] = {}
+    times: dict[int, list[float]] = {500: [], 50_000: []}
+    addresses: dict[int, str] = {}
     survey: dict[str, Any] = {}
-    for n in (500, 50_000):
+    for n in times:
         run = large_runs.make(world.workspace, n=n, names=("keyword",)).runs.get()
         # The small one's serves both: what making one costs is another question.
         survey = survey or surveys.make(run)
         run.counts["survey"] = survey
         run.save(update_fields=["counts"])
-        address = f"/runs/{run.id}"
+        addresses[n] = f"/runs/{run.id}"
         with CaptureQueriesContext(connection) as seen:
-            page = text(console, address)
+            page = text(console, addresses[n])
+        n_queries[n] = len(seen)
         assert page.count('<tr>\n      <td class="figure muted">') == 50
         assert f"{n:,} questions" in plain(page)
-        times = []
-        for _ in range(5):
+    for _ in range(8):
+        for n, address in addresses.items():
             begin = time.perf_counter()
             text(console, address)
-            times.append(time.perf_counter() - begin)
-        cost[n] = (len(seen), min(times))
-    assert cost[50_000][0] == cost[500][0]
-    assert cost[50_000][1] < 2 * cost[500][1], cost
+            times[n].append(time.perf_counter() - begin)
+    assert n_queries[50_000] == n_queries[500]
+    assert min(times[50_000]) < 2 * min(times[500]), times
