@@ -21,6 +21,7 @@ def check(page: Page, name: str) -> None:
     """All of it, in both themes and at both widths; without a picture where `name` is empty. The window is left as it
     was."""
     before = page.viewport_size
+    page.wait_for_load_state()  # a click returns when the answer begins: there may be no document yet
     for theme in _THEMES:
         page.emulate_media(color_scheme=theme)
         for width in WIDTHS:

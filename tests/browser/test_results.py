@@ -88,6 +88,7 @@ def choose_handbook(page: Page) -> None:
 
 def to_its_end(page: Page) -> None:
     """The page changes by itself: nobody loads it anew."""
+    page.wait_for_load_state()
     expect(page.locator("svg.outcomes")).to_have_count(0, timeout=_PATIENCE)
 
 
@@ -197,8 +198,10 @@ def test_pages_of_ten_thousand_questions(page: Page, service: Cluster, windows: 
     download = plain.get_by_role("link", name=re.compile("^Download"))
 
     def made() -> bool:
+        plain.wait_for_load_state()
         if not download.count():
             plain.get_by_role("link", name="Look again").click()
+            plain.wait_for_load_state()
         return download.count() == 1
 
     service.wait(made, "the export", seconds=_PATIENCE / 1000)

@@ -24,6 +24,8 @@ def test_drafts_from_the_handbook_are_reviewed_and_evaluated(page: Page, service
     page.get_by_label("How many").fill(str(N))
     page.get_by_role("button", name="Make questions").click()
     # The page follows the work by itself.
+    expect(page).to_have_url(re.compile(r"/drafts/[0-9a-f-]{36}"))
+    page.wait_for_load_state()
     review = page.get_by_role("link", name=re.compile("^Review"))
     expect(page.locator("#generation-progress progress")).to_have_count(0, timeout=90_000)
     generation = page.url.rsplit("/", 1)[1].partition("?")[0]
@@ -38,6 +40,7 @@ def test_drafts_from_the_handbook_are_reviewed_and_evaluated(page: Page, service
     check(page, "drafts")
     expect(page.locator("main")).to_contain_text("Made without a model")
     review.click()
+    expect(page.get_by_label("Question")).to_be_visible()
     check(page, "review")
 
     # By keys, each decision leading to the next.

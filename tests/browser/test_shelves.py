@@ -30,11 +30,14 @@ def shelf(windows: Windows, service: Cluster) -> Page:
 
 
 def test_the_pages_of_a_base(shelf: Page) -> None:
+    expect(shelf.get_by_role("heading", level=1, name="handbook")).to_be_visible()
     address = shelf.url
     check(shelf, "base")
     shelf.get_by_role("link", name="Sources", exact=True).click()
+    expect(shelf).to_have_url(f"{address}/sources")
     check(shelf, "")  # a picture of it would show where this machine keeps its files
     shelf.get_by_role("link", name="Indexes", exact=True).click()
+    expect(shelf).to_have_url(f"{address}/indexes")
     check(shelf, "base-indexes")
     shelf.get_by_role("link", name="Settings", exact=True).click()
     shelf.get_by_label("Characters").fill("600")

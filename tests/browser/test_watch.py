@@ -230,6 +230,7 @@ def _look_until(page: Page, service: Cluster, state: str, *, link: str) -> None:
     """Nothing moves by itself here: the page's own link looks again."""
 
     def there() -> bool:
+        page.wait_for_load_state()
         if page.locator("#state").get_by_text(state).count():
             return True
         page.get_by_role("link", name=link).click()
