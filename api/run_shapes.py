@@ -129,7 +129,8 @@ class OutcomesSerializer(serializers.Serializer[Any]):
 
 
 class ProgressSerializer(serializers.Serializer[Any]):
-    """`n_done` of `n_questions` questions have a row in every run; `n_results` of `n_results_total` rows are there."""
+    """`n_done` of `n_questions` questions have a result in the run that is furthest behind; `n_results` of
+    `n_results_total` are there."""
 
     n_questions = serializers.IntegerField()
     n_done = serializers.IntegerField()

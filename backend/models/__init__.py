@@ -29,7 +29,7 @@ from backend.models.knowledge import (
 )
 from backend.models.labels import LabelResolution, ResolvedLabel
 from backend.models.questions import Question, QuestionSet, QuestionSetVersion, SourceSetFile
-from backend.models.runs import Evaluation, ProviderState, Pulse, Result, Run, Slice
+from backend.models.runs import Evaluation, ProgressEntry, ProviderState, Pulse, Result, Run, Slice
 from backend.models.schedules import (
     Alert,
     AlertTarget,
@@ -76,6 +76,7 @@ __all__ = [
     "LoginFailures",
     "LoginLink",
     "Membership",
+    "ProgressEntry",
     "ProviderKey",
     "ProviderState",
     "Pulse",

@@ -15,7 +15,7 @@ from backend.models.questions import QuestionSetVersion
 
 class Evaluation(models.Model):
     """A set version x a scope x configurations, with its frozen `plan`. `epoch` rises with retry, `revision` with
-    each closing. Progress is derived from rows, never counted here."""
+    each closing. Progress is summed from rows, never counted here: one counter would be waited for by every worker."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="evaluations", db_index=False)
@@ -155,6 +155,21 @@ class Result(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} #{self.ordinal} {self.outcome}"
+
+
+class ProgressEntry(models.Model):
+    """How many results of one ending a commit wrote. An open evaluation's progress is the sum of these: to count its
+    results themselves at each poll takes the longer the more there are. Dropped some time after its end."""
+
+    id = models.BigAutoField(primary_key=True)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="progress")
+    epoch = models.PositiveIntegerField()
+    outcome = models.CharField(max_length=10, choices=choices(Outcome))
+    n = models.PositiveIntegerField()
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.run_id} {self.outcome} {self.n}"
 
 
 class Slice(models.Model):

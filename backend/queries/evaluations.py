@@ -24,8 +24,8 @@ from backend.queries.waiting import WaitingFor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """`n_done` of `n_questions` questions have a row in every run; `n_results` of `n_results_total` rows are there.
-    `by_outcome` counts rows by how the question ended."""
+    """`n_done` of `n_questions` questions have a result in the run that is furthest behind; `n_results` of
+    `n_results_total` are there. `by_outcome` counts results by how the question ended."""
 
     n_questions: int
     n_done: int
@@ -123,9 +123,24 @@ def row(evaluation: Evaluation, *, now: datetime) -> EvaluationRow:
     return _row(evaluation, [runs.row(_with(run, evaluation)) for run in evaluation.runs.all()], now=now)
 
 
+# What there is of each run, by ending. Of an open evaluation summed from what its commits noted, whose number depends
+# on the number of questions much less; of one that has ended counted, since what a worker of an older release wrote was
+# noted by nobody.
+_NOTED = "SELECT run_id, outcome, epoch, n, created_at FROM backend_progressentry"
+_COUNTED = "SELECT run_id, outcome, epoch, 1 AS n, created_at FROM backend_result"
+_SUM = """
+SELECT run_id, outcome, sum(n), COALESCE(sum(n) FILTER (WHERE epoch >= %(epoch)s), 0),
+       min(created_at) FILTER (WHERE epoch >= %(epoch)s), max(created_at),
+       COALESCE(sum(n) FILTER (WHERE epoch >= %(epoch)s
+                               AND created_at > now() - make_interval(secs => %(lately)s)), 0)
+FROM ({source}) there
+WHERE run_id = ANY(%(runs)s) AND (outcome IN ('ok', 'empty') OR epoch >= %(epoch)s)
+GROUP BY run_id, outcome ORDER BY run_id, outcome
+"""
+
+
 def look(workspace: Workspace, key: object) -> Look:
-    """Four or five queries, whatever the number of questions; one more while a provider is not well. Raises
-    NotFoundError."""
+    """Four queries, whatever the number of questions; one more while a provider is not well. Raises NotFoundError."""
     evaluation = get_evaluation(workspace, key)
     found = tuple(_with(run, evaluation) for run in evaluation.runs.all())
     outcomes: dict[UUID, dict[str, int]] = {run.id: {} for run in found}
@@ -133,45 +148,24 @@ def look(workspace: Workspace, key: object) -> Look:
     n_this_epoch, first_at, last_at = 0, None, None
     with connection.cursor() as cursor:
         cursor.execute(
-            """
-            SELECT run_id, outcome, count(*), count(*) FILTER (WHERE epoch >= %(epoch)s),
-                   min(created_at) FILTER (WHERE epoch >= %(epoch)s), max(created_at),
-                   count(*) FILTER (WHERE epoch >= %(epoch)s
-                                    AND created_at > now() - make_interval(secs => %(lately)s))
-            FROM backend_result
-            WHERE run_id = ANY(%(runs)s) AND (outcome IN ('ok', 'empty') OR epoch >= %(epoch)s)
-            GROUP BY run_id, outcome ORDER BY run_id, outcome
-            """,
+            _SUM.format(source=_COUNTED if evaluation.state in TERMINAL else _NOTED),
             {"epoch": evaluation.epoch, "runs": [run.id for run in found], "lately": pace.RECENT_SECONDS},
         )
         for run_id, outcome, n, n_new, first, last, n_lately in cursor.fetchall():
-            outcomes[run_id][outcome] = n
+            outcomes[run_id][outcome] = int(n)
             before = recent.get(run_id, Recent())
             recent[run_id] = Recent(
-                n=before.n + n_new,
-                n_lately=before.n_lately + n_lately,
+                n=before.n + int(n_new),
+                n_lately=before.n_lately + int(n_lately),
                 first_at=min((at for at in (before.first_at, first) if at is not None), default=None),
             )
-            n_this_epoch += n_new
+            n_this_epoch += int(n_new)
             first_at = min((at for at in (first_at, first) if at is not None), default=None)
             last_at = max((at for at in (last_at, last) if at is not None), default=None)
-        if len(found) == 1:
-            n_done = sum(outcomes[found[0].id].values())
-        else:
-            cursor.execute(
-                """
-                SELECT count(*) FROM (
-                    SELECT ordinal FROM backend_result
-                    WHERE run_id = ANY(%(runs)s) AND (outcome IN ('ok', 'empty') OR epoch >= %(epoch)s)
-                    GROUP BY ordinal HAVING count(*) >= %(n)s) done
-                """,
-                {"epoch": evaluation.epoch, "runs": [run.id for run in found], "n": len(found)},
-            )
-            n_done = cursor.fetchone()[0]
     total = {outcome.value: sum(counts.get(outcome.value, 0) for counts in outcomes.values()) for outcome in Outcome}
     progress = Progress(
         n_questions=evaluation.n_questions,
-        n_done=n_done,
+        n_done=min((sum(counts.values()) for counts in outcomes.values()), default=0),
         n_results=sum(total.values()),
         n_results_total=evaluation.n_questions * len(found),
         by_outcome=total,

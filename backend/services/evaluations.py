@@ -25,7 +25,7 @@ from backend.core.types import GOOD_OUTCOMES
 from backend.models import Evaluation, Result, Run, Slice, Workspace
 from backend.queries import corpora
 from backend.search.types import SearchScope
-from backend.services import answers, in_use, limits, plans, pump, retention, slices, spending
+from backend.services import answers, in_use, limits, plans, pump, results, retention, slices, spending
 from backend.services.evaluation_requests import Request, measured_by, resolve
 from backend.version import CODE_VERSION
 
@@ -271,6 +271,7 @@ def retry(
         Run.objects.filter(evaluation_id=evaluation.id).update(
             state=RunState.PENDING, stop_code="", stop_reason="", finished_at=None
         )
+        results.note_anew(evaluation.id)
         evaluation.refresh_from_db()
         all_good = n_good == evaluation.n_questions * evaluation.runs.count()
         if all_good and not (evaluation.plan.get("answers") and answers.owed(evaluation.id)):

@@ -9,7 +9,18 @@ from django.db import connection
 from backend import logs
 from backend.models import Evaluation, Index
 from backend.search import ann, bm25_files, ledger
-from backend.services import alerts, audit, blobs, corpus_snapshots, idempotency, jobs, labels, login_limits, retention
+from backend.services import (
+    alerts,
+    audit,
+    blobs,
+    corpus_snapshots,
+    idempotency,
+    jobs,
+    labels,
+    login_limits,
+    results,
+    retention,
+)
 
 _log = logs.get("housekeeping")
 _BATCH = 10_000
@@ -33,6 +44,7 @@ class Cleaned:
     n_pruned_runs: int
     n_messages: int
     n_snapshots: int
+    n_progress_entries: int
 
 
 def clean(*, now: datetime) -> Cleaned:
@@ -53,6 +65,7 @@ def clean(*, now: datetime) -> Cleaned:
         n_pruned_runs=retention.prune(now=now),
         n_messages=alerts.forget(now=now),
         n_snapshots=corpus_snapshots.forget(now=now),
+        n_progress_entries=results.forget_progress(),
     )
     _log.info("cleaned", **{name: getattr(cleaned, name) for name in cleaned.__slots__})
     return cleaned

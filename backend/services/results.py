@@ -32,7 +32,23 @@ class ResultRow:
     units: dict[str, float] = field(default_factory=dict)
 
 
-_WRITE = """
+# Each statement that writes results notes how many, in the same commit: see ProgressEntry.
+_NOTED = """
+WITH written AS ({statement} RETURNING run_id, epoch, outcome),
+noted AS (
+  INSERT INTO backend_progressentry (run_id, epoch, outcome, n, created_at)
+  SELECT run_id, epoch, outcome, count(*), now() FROM written GROUP BY run_id, epoch, outcome
+)
+SELECT count(*) FROM written
+"""
+
+
+def noted(statement: str) -> str:
+    """An INSERT into backend_result that tells progress as well, and answers with one number: rows written."""
+    return _NOTED.format(statement=statement)
+
+
+_WRITE = noted("""
 INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code, reason, first_rank, judged, ranking,
                             cut, ann_recall, depth, timings, units, created_at)
 SELECT run_id, ordinal, question_key, %(epoch)s, outcome, code, reason, first_rank, judged, ranking, cut, ann_recall,
@@ -47,7 +63,7 @@ SET question_key = excluded.question_key, epoch = excluded.epoch, outcome = excl
     cut = excluded.cut, ann_recall = excluded.ann_recall, depth = excluded.depth, timings = excluded.timings,
     units = excluded.units, created_at = excluded.created_at
 WHERE backend_result.outcome NOT IN ('ok', 'empty') AND backend_result.epoch < excluded.epoch
-"""
+""")
 
 
 def write(rows: Sequence[ResultRow], *, epoch: int) -> int:
@@ -80,7 +96,7 @@ def write(rows: Sequence[ResultRow], *, epoch: int) -> int:
         cursor.execute(_WRITE, {"epoch": epoch, "rows": told})
         for outcome, n in Counter(row.outcome for row in rows).items():
             tallies.add(Event.RESULTS, n, label=outcome.value)
-        return int(cursor.rowcount)
+        return int(cursor.fetchone()[0])
 
 
 # The (run, question) pairs of an evaluation that have no row of this epoch and no good row of an earlier one.
@@ -92,7 +108,7 @@ LEFT JOIN backend_result x ON x.run_id = r.id AND x.ordinal = q.ordinal
 WHERE e.id = %(evaluation)s AND (x.id IS NULL OR (x.outcome NOT IN ('ok', 'empty') AND x.epoch < e.epoch))
 """
 
-_FILL = f"""
+_FILL = noted(f"""
 INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code, reason, ranking, depth, timings,
                             units, created_at)
 SELECT r.id, q.ordinal, q.key, e.epoch, %(outcome)s, %(code)s, %(reason)s, '[]', 0, '{{}}', '{{}}', now()
@@ -101,7 +117,7 @@ ON CONFLICT (run_id, ordinal) DO UPDATE
 SET epoch = excluded.epoch, outcome = excluded.outcome, code = excluded.code, reason = excluded.reason,
     judged = NULL, first_rank = NULL, ranking = excluded.ranking, created_at = excluded.created_at
 WHERE backend_result.outcome NOT IN ('ok', 'empty') AND backend_result.epoch < excluded.epoch
-"""
+""")
 
 
 def fill_missing(
@@ -123,6 +139,34 @@ def fill_missing(
                 "reason": reason,
                 "ordinals": None if ordinals is None else list(ordinals),
             },
+        )
+        return int(cursor.fetchone()[0])
+
+
+def note_anew(evaluation_id: UUID) -> None:
+    """An evaluation goes on after its end: its progress begins with the results it has. In the transaction that opens
+    it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH runs AS (SELECT id FROM backend_run WHERE evaluation_id = %s),
+            dropped AS (DELETE FROM backend_progressentry WHERE run_id IN (SELECT id FROM runs))
+            INSERT INTO backend_progressentry (run_id, epoch, outcome, n, created_at)
+            SELECT run_id, epoch, outcome, count(*), max(created_at) FROM backend_result
+            WHERE run_id IN (SELECT id FROM runs) GROUP BY run_id, epoch, outcome
+            """,
+            [evaluation_id],
+        )
+
+
+def forget_progress() -> int:
+    """What was noted of evaluations that have ended: they are counted by their results. Returns how many entries."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            DELETE FROM backend_progressentry p USING backend_run r, backend_evaluation e
+            WHERE r.id = p.run_id AND e.id = r.evaluation_id AND e.state IN ('completed', 'failed', 'cancelled')
+            """
         )
         return int(cursor.rowcount)
 

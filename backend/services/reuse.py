@@ -19,12 +19,13 @@ from backend.models import Run
 from backend.providers.base import ProviderError
 from backend.queries.corpora import generations_as_json
 from backend.search import providers
+from backend.services import results
 from backend.services.plans import Plan, PlannedRun
 
 # Questions taken over in one commit.
 AT_ONCE = 2000
 REUSED = "reused"
-_TAKE = """
+_TAKE = results.noted("""
 INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code, reason, first_rank, judged, ranking,
                             cut, ann_recall, depth, timings, units, created_at)
 SELECT %(run)s, ordinal, question_key, %(epoch)s, outcome, code, reason, first_rank, judged, ranking, cut, ann_recall,
@@ -33,7 +34,7 @@ FROM backend_result
 WHERE run_id = %(earlier)s AND outcome IN ('ok', 'empty') AND ordinal >= %(first)s AND ordinal < %(end)s
 ORDER BY ordinal
 ON CONFLICT (run_id, ordinal) DO NOTHING
-"""
+""")
 
 Corpora = Mapping[UUID, tuple[Mapping[UUID, int], str]]
 
@@ -108,4 +109,4 @@ def take(run_id: UUID, *, earlier: UUID, ordinals: range, epoch: int) -> int:
             _TAKE,
             {"run": run_id, "earlier": earlier, "epoch": epoch, "first": ordinals.start, "end": ordinals.stop},
         )
-        return int(cursor.rowcount)
+        return int(cursor.fetchone()[0])

@@ -41,7 +41,8 @@ def ranks(cluster: Cluster, evaluation: str) -> dict[str, list[tuple[Any, ...]]]
 
 
 def check_whole(cluster: Cluster, evaluation: str, shelf: Shelf, *, n_runs: int) -> Any:
-    """One row per run and question, no open slice, sums right, and the mean that was stored is the rows' mean.
+    """One row per run and question, no open slice, sums right (also those that polls told while it went), and the mean
+    that was stored is the rows' mean.
 
     Returns the evaluation.
     """
@@ -51,6 +52,14 @@ def check_whole(cluster: Cluster, evaluation: str, shelf: Shelf, *, n_runs: int)
         evaluation,
     )
     assert rows == [(shelf.n_questions * n_runs,) * 2]
+    assert _noted(cluster, evaluation) == {
+        (run, outcome): int(n)
+        for run, outcome, n in cluster.sql(
+            "SELECT x.run_id, x.outcome, count(*) FROM backend_result x JOIN backend_run r ON r.id = x.run_id "
+            "WHERE r.evaluation_id = %s GROUP BY 1, 2",
+            evaluation,
+        )
+    }
     still_open = cluster.sql(
         "SELECT count(*) FROM backend_slice WHERE evaluation_id = %s AND state IN ('pending', 'queued', 'leased')",
         evaluation,
@@ -65,6 +74,19 @@ def check_whole(cluster: Cluster, evaluation: str, shelf: Shelf, *, n_runs: int)
         if "mrr@10" in run["metrics"]:
             _check_mean(cluster, run)
     return found
+
+
+def _noted(cluster: Cluster, evaluation: str) -> dict[tuple[Any, str], int]:
+    """Results by run and ending, as polls of an open evaluation sum them."""
+    rows = cluster.sql(
+        """
+        SELECT p.run_id, p.outcome, sum(p.n) FROM backend_progressentry p
+        JOIN backend_run r ON r.id = p.run_id JOIN backend_evaluation e ON e.id = r.evaluation_id
+        WHERE e.id = %s AND (p.outcome IN ('ok', 'empty') OR p.epoch >= e.epoch) GROUP BY 1, 2
+        """,
+        evaluation,
+    )
+    return {(run, outcome): int(n) for run, outcome, n in rows}
 
 
 def _check_mean(cluster: Cluster, run: Any) -> None:
