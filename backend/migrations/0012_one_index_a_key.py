@@ -17,7 +17,7 @@ JOIN pg_class t ON t.oid = i.indrelid AND t.relname LIKE 'backend\_%' AND t.reln
 WHERE i.indnkeyatts = 1 AND NOT i.indisunique AND i.indpred IS NULL
   AND EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = t.oid AND k.contype = 'f' AND k.conkey[1] = i.indkey[0])
   AND EXISTS (SELECT 1 FROM pg_index o
-              WHERE o.indrelid = t.oid AND o.indnkeyatts > 1 AND o.indpred IS NULL AND o.indkey[0] = i.indkey[0])
+              WHERE o.indrelid = t.oid AND o.indisvalid AND o.indnkeyatts > 1 AND o.indpred IS NULL AND o.indkey[0] = i.indkey[0])
 """
 
 

@@ -129,11 +129,10 @@ def row(evaluation: Evaluation, *, now: datetime) -> EvaluationRow:
 _NOTED = "SELECT run_id, outcome, epoch, n, created_at FROM backend_progressentry"
 _COUNTED = "SELECT run_id, outcome, epoch, 1 AS n, created_at FROM backend_result"
 _SUM = """
-SELECT run_id, outcome, sum(n), COALESCE(sum(n) FILTER (WHERE epoch >= %(epoch)s), 0),
-       min(created_at) FILTER (WHERE epoch >= %(epoch)s), max(created_at),
-       COALESCE(sum(n) FILTER (WHERE epoch >= %(epoch)s
-                               AND created_at > now() - make_interval(secs => %(lately)s)), 0)
-FROM ({source}) there
+SELECT run_id, outcome, sum(n), COALESCE(sum(n) FILTER (WHERE is_new), 0),
+       min(created_at) FILTER (WHERE is_new), max(created_at),
+       COALESCE(sum(n) FILTER (WHERE is_new AND created_at > now() - make_interval(secs => %(lately)s)), 0)
+FROM (SELECT *, epoch >= %(epoch)s AND created_at >= %(since)s AS is_new FROM ({source}) each) there
 WHERE run_id = ANY(%(runs)s) AND (outcome IN ('ok', 'empty') OR epoch >= %(epoch)s)
 GROUP BY run_id, outcome ORDER BY run_id, outcome
 """
@@ -149,7 +148,13 @@ def look(workspace: Workspace, key: object) -> Look:
     with connection.cursor() as cursor:
         cursor.execute(
             _SUM.format(source=_COUNTED if evaluation.state in TERMINAL else _NOTED),
-            {"epoch": evaluation.epoch, "runs": [run.id for run in found], "lately": pace.RECENT_SECONDS},
+            {
+                "epoch": evaluation.epoch,
+                "runs": [run.id for run in found],
+                "lately": pace.RECENT_SECONDS,
+                # What was taken over, before anything was asked, says nothing of the pace.
+                "since": evaluation.started_at or evaluation.created_at,
+            },
         )
         for run_id, outcome, n, n_new, first, last, n_lately in cursor.fetchall():
             outcomes[run_id][outcome] = int(n)
@@ -280,7 +285,7 @@ def _tag(
         evaluation.code,
         str(last_at),
         [
-            [str(run.id), run.state, run.label, run.pinned, run.stop_code, run.knowledge_base_id is None]
+            [str(run.id), run.state, run.label, run.pinned, str(run.pruned_at), run.stop_code, _base_name(run)]
             for run in found
         ],
         [[str(run_id), sorted(counts.items())] for run_id, counts in sorted(outcomes.items())],
@@ -288,6 +293,10 @@ def _tag(
         [[one.provider, one.state, one.code, str(one.since), str(one.retry_at)] for one in waiting_for],
     ]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+
+
+def _base_name(run: Run) -> str | None:
+    return None if run.knowledge_base is None else run.knowledge_base.name
 
 
 def _row(evaluation: Evaluation, shown: Sequence[RunRow], *, now: datetime) -> EvaluationRow:

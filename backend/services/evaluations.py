@@ -166,9 +166,17 @@ def advance(evaluation_id: UUID) -> bool:
     return False
 
 
+@transaction.atomic
 def start_aggregating(evaluation_id: UUID) -> bool:
-    """Insert the aggregate slice of this epoch, unless one is open; after a repair the second one is told apart."""
-    evaluation = Evaluation.objects.only("id", "state", "epoch", "workspace_id").get(id=evaluation_id)
+    """Insert the aggregate slice of this epoch, unless one is open or the evaluation has ended meanwhile; after a
+    repair the second one is told apart."""
+    evaluation = (
+        Evaluation.objects.select_for_update(no_key=True)
+        .only("id", "state", "epoch", "workspace_id")
+        .get(id=evaluation_id)
+    )
+    if evaluation.state not in {EvaluationState.AGGREGATING, EvaluationState.CANCELLING}:
+        return False
     earlier = Slice.objects.filter(
         evaluation_id=evaluation_id, epoch=evaluation.epoch, kind=SliceKind.AGGREGATE
     ).values_list("state", "pool")
@@ -208,8 +216,7 @@ def lock_for_end(evaluation_id: UUID) -> bool:
 
 
 def close_open_slices(evaluation_id: UUID, *, code: str, reason: str) -> int:
-    open_ids = Slice.objects.filter(evaluation_id=evaluation_id, state__in=OPEN_SLICES).values_list("id", flat=True)
-    return slices.close(list(open_ids), SliceState.GIVEN_UP, code=code, reason=reason)
+    return slices.close(slices.open_of(evaluation_id), SliceState.GIVEN_UP, code=code, reason=reason)
 
 
 def cancel(workspace: Workspace, evaluation_id: UUID) -> Evaluation:
@@ -263,6 +270,8 @@ def retry(
             epoch=F("epoch") + 1,
             code="",
             reason="",
+            # What was asked before is no part of how long it takes now, also where nothing is left to ask.
+            started_at=now,
             finished_at=None,
             deadline_at=now + timedelta(seconds=settings.EVALUATION_DEADLINE_SECONDS),
         )
@@ -271,6 +280,7 @@ def retry(
         Run.objects.filter(evaluation_id=evaluation.id).update(
             state=RunState.PENDING, stop_code="", stop_reason="", finished_at=None
         )
+        slices.close(slices.open_of(evaluation.id), SliceState.CANCELLED)
         results.note_anew(evaluation.id)
         evaluation.refresh_from_db()
         all_good = n_good == evaluation.n_questions * evaluation.runs.count()

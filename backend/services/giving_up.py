@@ -12,7 +12,7 @@ from backend.core.errors import ErrorCode
 from backend.core.states import OPEN_SLICES, TERMINAL, EvaluationState, Lane, RunState, SliceKind, SliceState
 from backend.core.types import Outcome
 from backend.models import Evaluation, Run, Slice
-from backend.services import answers, closings, ingestion, jobs, plans, provider_states, results, slices
+from backend.services import answers, closings, ingestion, jobs, owners, plans, provider_states, results, slices
 from backend.services.answers import Written
 from backend.services.provider_states import Standing
 from backend.services.results import ResultRow
@@ -166,6 +166,8 @@ def _search_without_vectors(piece: Slice, *, code: ErrorCode, reason: str) -> No
     """The questions are searched all the same: configurations that need no vector go on, the others get the code."""
     if piece.evaluation_id is None:
         raise ValueError("an embed slice belongs to an evaluation")
+    if not owners.is_open(piece.evaluation_id, epoch=piece.epoch):
+        return
     failures = {key: [code.value, reason, False] for key in plans.load(piece.evaluation_id).embedders()}
     Slice.objects.bulk_create(
         [

@@ -4,7 +4,7 @@ or a baseline is about. The run of a baseline in force is never changed or delet
 from django.db.models import QuerySet
 
 from backend.core.errors import ConflictError
-from backend.core.states import EvaluationState, SliceState
+from backend.core.states import EvaluationState, SliceKind, SliceState
 from backend.models import Baseline, Evaluation, Run, Schedule, Slice
 from backend.services import slices
 
@@ -24,7 +24,7 @@ def free(name: str, users: QuerySet[Evaluation], *, force: bool) -> None:
         evaluation__in=ids,
         evaluation__state=EvaluationState.CANCELLING,
         state__in=[SliceState.PENDING, SliceState.QUEUED],
-    )
+    ).exclude(kind=SliceKind.AGGREGATE)  # which is what ends one that was cancelled before
     slices.close(list(waiting.values_list("id", flat=True)), SliceState.CANCELLED)
 
 

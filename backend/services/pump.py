@@ -17,12 +17,13 @@ from backend.core.states import Lane
 from backend.dispatch import Doorbell
 
 _SLOTS_SECONDS = 5
-_hand_outs = itertools.count(1)
+_hand_outs = {lane: itertools.count(1) for lane in Lane}
 
 # Free places of a lane go to the workspaces in turn, and within one to its owners in turn, by questions: a waiting
 # slice ranks by how many its owner (and workspace) would have in flight with it, so that all slices of a run of 20
 # questions pass the next one of 50 (fair queueing by finish). Every eighth time its own do not count, and a stream of
-# small runs keeps no large one from getting on. New questions (root slices) wait while their
+# small runs keeps no large one from getting on. What an ingestion does in one slice weighs as much as the longest of an
+# evaluation. New questions (root slices) wait while their
 # evaluation has `window`, or their workspace its own number, of questions begun and not ended, so that neither waiting
 # pools nor messages grow with the size or number of runs. The first of an evaluation that has none begun goes all the
 # same: others of its workspace may wait for a provider that it does not need.
@@ -30,18 +31,24 @@ _TAKE = """
 WITH busy AS (
     SELECT COALESCE(evaluation_id, ingestion_id, job_id) AS owner, workspace_id, count(*) FILTER (WHERE here) AS n,
            count(*) FILTER (WHERE here AND quarantined) AS n_quarantined, sum(cardinality(items)) AS n_items,
-           sum(GREATEST(cardinality(items), 1)) FILTER (WHERE here) AS weight
-    FROM (SELECT *, lane = %(lane)s AS here FROM backend_slice WHERE state IN ('queued', 'leased')) s GROUP BY 1, 2
+           sum(weight) FILTER (WHERE here) AS weight
+    FROM (SELECT *, lane = %(lane)s AS here, {weight} AS weight
+          FROM backend_slice WHERE state IN ('queued', 'leased')) s GROUP BY 1, 2
 ), lane_busy AS (
     SELECT COALESCE(sum(n), 0) AS n, COALESCE(sum(n_quarantined), 0) AS n_quarantined FROM busy
 ), between_steps AS (
     SELECT evaluation_id AS owner, workspace_id, sum(cardinality(items)) AS n_items
     FROM backend_slice WHERE state = 'pending' AND NOT root AND evaluation_id IS NOT NULL GROUP BY 1, 2
-), due AS (
-    SELECT id, COALESCE(evaluation_id, ingestion_id, job_id) AS owner, root, created_at, cardinality(items) AS n_items
+), ready AS (
+    SELECT id, COALESCE(evaluation_id, ingestion_id, job_id) AS owner, root, created_at, cardinality(items) AS n_items,
+           {weight} AS weight, quarantined
     FROM backend_slice
     WHERE state = 'pending' AND lane = %(lane)s AND (not_before IS NULL OR not_before <= now())
-      AND (NOT quarantined OR (SELECT n_quarantined FROM lane_busy) = 0)
+), due AS (
+    -- What is in quarantine goes alone.
+    SELECT * FROM ready
+    WHERE NOT quarantined OR ((SELECT n_quarantined FROM lane_busy) = 0 AND id = (
+        SELECT id FROM ready WHERE quarantined ORDER BY created_at, id LIMIT 1))
 ), due_of AS (
     SELECT owner, bool_or(NOT root) AS has_step FROM due GROUP BY owner
 ), owners AS (
@@ -70,13 +77,13 @@ WITH busy AS (
         WHERE o.has_step OR o.n_begun = 0 OR (o.n_begun < %(window)s AND w.n_begun < w.most)
     ) ranked WHERE place <= %(cap)s
 ), waiting AS (
-    SELECT d.id, o.workspace_id, d.root, d.n_items, d.created_at,
-           o.weight + d.ahead + CASE WHEN %(by_finish)s THEN GREATEST(d.n_items, 1) ELSE 0 END AS turn,
+    SELECT d.id, o.workspace_id, d.root, d.n_items, d.weight, d.created_at,
+           o.weight + d.ahead + CASE WHEN %(by_finish)s THEN d.weight ELSE 0 END AS turn,
            o.n_begun + d.n_opened - d.n_items AS n_before
     FROM chosen o
     JOIN (
         SELECT due.*, row_number() OVER w AS place,
-               sum(GREATEST(n_items, 1)) OVER w - GREATEST(n_items, 1) AS ahead,
+               sum(weight) OVER w - weight AS ahead,
                COALESCE(sum(n_items) FILTER (WHERE root) OVER w, 0) AS n_opened
         FROM due WHERE owner IN (SELECT owner FROM chosen)
         WINDOW w AS (PARTITION BY owner ORDER BY root, created_at, id)
@@ -87,8 +94,8 @@ WITH busy AS (
     FROM waiting WHERE NOT root OR n_before < %(window)s
 ), next AS (
     SELECT o.id, o.turn, o.created_at,
-           w.weight + sum(GREATEST(n_items, 1)) OVER (PARTITION BY workspace_id ORDER BY turn, created_at, id)
-               - CASE WHEN %(by_finish)s THEN 0 ELSE GREATEST(n_items, 1) END AS workspace_turn
+           w.weight + sum(o.weight) OVER (PARTITION BY workspace_id ORDER BY turn, created_at, id)
+               - CASE WHEN %(by_finish)s THEN 0 ELSE o.weight END AS workspace_turn
     FROM opening o JOIN workspaces w USING (workspace_id)
     WHERE NOT root OR n_before = 0 OR w.n_begun + n_opened < w.most
     ORDER BY workspace_turn, turn, created_at LIMIT GREATEST(%(cap)s - (SELECT n FROM lane_busy), 0)
@@ -100,7 +107,7 @@ UPDATE backend_slice s
 SET state = 'queued', delivery = s.delivery + 1, queued_at = now(), not_before = NULL
 FROM taken WHERE s.id = taken.id
 RETURNING s.id, s.delivery, s.lane
-"""
+""".format(weight="CASE WHEN ingestion_id IS NULL THEN GREATEST(cardinality(items), 1) ELSE 50 END")  # noqa: S608  constants only
 
 
 def run() -> int:
@@ -118,7 +125,7 @@ def run_lane(lane: Lane) -> int:
                 "cap": capacity(lane),
                 "window": settings.EVALUATION_WINDOW,
                 "workspace_window": settings.WORKSPACE_WINDOW,
-                "by_finish": next(_hand_outs) % 8 != 0,
+                "by_finish": next(_hand_outs[lane]) % 8 != 0,
             },
         )
         doorbells = [Doorbell(slice_id=row[0], delivery=row[1], lane=row[2]) for row in cursor.fetchall()]
@@ -144,13 +151,13 @@ def run_after(lane: Lane, *, evaluation_id: UUID | None) -> int:
 
     Slices are many and short: what was handed out beyond the slots is let go down by half before there is more, so that
     handing out, which costs as much as the rest of such a slice, is done for several at once. Those that are handed out
-    come by here again.
+    come by here again. One whose message was lost does not: while it counts as handed out, no slot stands idle for it.
     """
     if evaluation_id is None:
         return run_lane(lane)
     n = 0
     for one, n_queued, n_leased, has_waiting, has_any in _how_full(Lane, evaluation_id):
-        is_low = has_any and n_queued <= _spare(one) // 2
+        is_low = has_any and (n_queued <= _spare(one) // 2 or n_queued + n_leased < _slots(one))
         has_place = has_waiting and n_queued + n_leased < capacity(one)
         if is_low if one is lane else has_place:
             n += run_lane(one)
@@ -164,19 +171,24 @@ def _how_full(lanes: Iterable[Lane], evaluation_id: UUID | None) -> list[tuple[L
 
 
 # Somebody else waits in this lane, pending or at the broker, who is not at work in it or has less left to do than the
-# rest of a slice. New questions do not count while their evaluation has others at work anywhere: what keeps them
-# waiting may be its window.
+# rest of a slice. New questions do not count while their evaluation has others at work or a step waiting anywhere: what
+# keeps them waiting may be its window. Nor does anything while a step of theirs waits for a provider, or a slice in
+# quarantine: what could not be handed out is given no place.
 _KEPT_WAITING = """
 SELECT EXISTS (
     SELECT 1 FROM (
-        SELECT bool_or(here AND waits AND NOT root) AS next_waits, bool_or(here AND waits AND root) AS first_waits,
-               bool_or(here AND state = 'leased') AS is_here, bool_or(state = 'leased') AS is_somewhere,
+        SELECT bool_or(here AND waits AND NOT root) AS next_waits,
+               bool_or(here AND waits AND root) AND NOT bool_or(is_step AND NOT is_due) AS first_waits,
+               bool_or(here AND state = 'leased') AS is_here, bool_or(state = 'leased' OR is_step) AS is_somewhere,
                sum(GREATEST(cardinality(items), 1)) FILTER (WHERE here) AS n_left
         FROM (
-            SELECT s.*, lane = %(lane)s AS here,
-                   state <> 'leased' AND (not_before IS NULL OR not_before <= now()) AS waits
-            FROM backend_slice s
-            WHERE state IN ('pending', 'queued', 'leased') AND evaluation_id IS DISTINCT FROM %(owner)s
+            SELECT *, state <> 'leased' AND NOT quarantined AND is_due AS waits
+            FROM (
+                SELECT *, lane = %(lane)s AS here, not_before IS NULL OR not_before <= now() AS is_due,
+                       state = 'pending' AND NOT root AND evaluation_id IS NOT NULL AS is_step
+                FROM backend_slice
+                WHERE state IN ('pending', 'queued', 'leased') AND evaluation_id IS DISTINCT FROM %(owner)s
+            ) s
         ) open
         GROUP BY COALESCE(evaluation_id, ingestion_id, job_id)
     ) others

@@ -6,7 +6,7 @@ the configuration, each Index at the same generation, how lists are judged, this
 The latencies come along, as measured then; what was paid then does not. `cache: false` asks everything again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,7 @@ from django.db import connection
 
 from backend.core.configs import fingerprint
 from backend.core.states import RunKind, RunState
-from backend.models import Run
+from backend.models import ProgressEntry, Result, Run
 from backend.providers.base import ProviderError
 from backend.queries.corpora import generations_as_json
 from backend.search import providers
@@ -31,7 +31,8 @@ INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code,
 SELECT %(run)s, ordinal, question_key, %(epoch)s, outcome, code, reason, first_rank, judged, ranking, cut, ann_recall,
        depth, timings, '{"reused": 1}', now()
 FROM backend_result
-WHERE run_id = %(earlier)s AND outcome IN ('ok', 'empty') AND ordinal >= %(first)s AND ordinal < %(end)s
+WHERE run_id = (SELECT id FROM backend_run WHERE id = %(earlier)s AND pruned_at IS NULL FOR SHARE)
+  AND outcome IN ('ok', 'empty') AND ordinal >= %(first)s AND ordinal < %(end)s
 ORDER BY ordinal
 ON CONFLICT (run_id, ordinal) DO NOTHING
 """)
@@ -94,6 +95,25 @@ def sources(plan: Plan, corpora: Corpora, asked: Mapping[UUID, str]) -> dict[UUI
         if earlier is not None:
             found[run.id] = earlier
     return found
+
+
+def outdated(plan: Plan, corpora: Corpora, asked: Mapping[UUID, str]) -> list[UUID]:
+    """The runs for which an attempt before this one took results over and came to no end, where documents or providers
+    have changed since. Before a question is asked."""
+    found = []
+    for run in Run.objects.filter(evaluation_id=plan.evaluation_id).exclude(corpus_fingerprint=""):
+        generations, corpus = corpora[run.id]
+        noted = (run.corpus_fingerprint, run.generations, run.origin.get("asked_with"))
+        if noted != (corpus, generations_as_json(generations), asked[run.id]):
+            found.append(run.id)
+    return found
+
+
+def drop(run_ids: Sequence[UUID]) -> None:
+    """What was taken over for these runs, and from where; inside the commit that begins anew."""
+    ProgressEntry.objects.filter(run__in=run_ids).delete()
+    Result.objects.filter(run__in=run_ids).delete()
+    Run.objects.filter(id__in=run_ids).update(corpus_fingerprint="", generations={}, origin={})
 
 
 def blocks(plan: Plan) -> Iterator[range]:

@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import connection, transaction
 
-from backend.core.states import Lane, SliceKind, SliceState
+from backend.core.states import OPEN_SLICES, Lane, SliceKind, SliceState
 from backend.models import Slice
 
 # What the owner's state must be for a slice of this kind to be worked on.
@@ -223,6 +223,11 @@ def release(lease: Lease, *, wait_seconds: float = 0.0, used_try: bool = False) 
 def close(slice_ids: Sequence[UUID], state: SliceState, *, code: str = "", reason: str = "") -> int:
     """Close open slices whatever their holder does: the holder's next write is refused."""
     return _close(slice_ids, state, code=code, reason=reason)
+
+
+def open_of(evaluation_id: UUID) -> list[UUID]:
+    """Also those of an earlier epoch."""
+    return list(Slice.objects.filter(evaluation_id=evaluation_id, state__in=OPEN_SLICES).values_list("id", flat=True))
 
 
 def _close(slice_ids: Sequence[UUID], state: SliceState, *, code: str, reason: str) -> int:

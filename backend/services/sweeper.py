@@ -35,6 +35,7 @@ class Swept:
     n_split: int = 0
     n_given_up: int = 0
     n_advanced: int = 0
+    n_left_over: int = 0
     n_handed_out: int = 0
     skipped_leases: bool = False
 
@@ -49,6 +50,7 @@ def sweep() -> Swept:
         n_expired, n_split, n_given_up = expire()
     n_given_up += end_overdue()
     n_advanced = advance()
+    n_left_over = close_left_over()
     tallies.flush(at_once=True)
     return Swept(
         n_rung_again=n_rung,
@@ -56,6 +58,7 @@ def sweep() -> Swept:
         n_split=n_split,
         n_given_up=n_given_up,
         n_advanced=n_advanced,
+        n_left_over=n_left_over,
         n_handed_out=pump.run(),
         skipped_leases=gap,
     )
@@ -263,6 +266,25 @@ def end_overdue() -> int:
             evaluations.close_open_slices(evaluation_id, code=ErrorCode.DEADLINE, reason=reason)
             evaluations.start_aggregating(evaluation_id)
     return len(overdue)
+
+
+def close_left_over() -> int:
+    """Slices of an evaluation that has ended, or of an earlier try: nobody may claim them, and others would give way to
+    them for ever. Normally there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT s.id FROM backend_slice s JOIN backend_evaluation e ON e.id = s.evaluation_id
+            WHERE (s.state IN ('pending', 'queued') OR (s.state = 'leased' AND s.lease_until < now()))
+              AND (e.state IN ('completed', 'failed', 'cancelled') OR s.epoch < e.epoch)
+            LIMIT %s
+            """,
+            [_LIMIT],
+        )
+        left = [row[0] for row in cursor.fetchall()]
+    if left:
+        _log.warning("slices_left_over", n=len(left))
+    return slices.close(left, SliceState.CANCELLED)
 
 
 def advance() -> int:

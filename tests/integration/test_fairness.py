@@ -12,8 +12,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backend.core.states import EvaluationState, Lane, SliceKind, SliceState
-from backend.models import Evaluation, Slice, Workspace
+from backend.models import Evaluation, Ingestion, Slice, Workspace
 from backend.services import limits, pump
+from tests.integration.search_rows import make_base
 
 pytestmark = pytest.mark.django_db
 AT_WORK: dict[str, Any] = {"state": SliceState.LEASED, "token": uuid4(), "lease_until": timezone.now()}
@@ -72,7 +73,7 @@ def places(settings: Settings) -> int:
 @pytest.fixture(autouse=True)
 def first_hand_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every eighth goes by another order: here the first is the first."""
-    monkeypatch.setattr(pump, "_hand_outs", itertools.count(1))
+    monkeypatch.setattr(pump, "_hand_outs", {lane: itertools.count(1) for lane in Lane})
 
 
 @pytest.fixture
@@ -206,6 +207,49 @@ def test_a_stream_of_small_evaluations_does_not_stop_a_large_one(ours: Workspace
     assert giant.slices.filter(state=SliceState.DONE).count() == 2, "each eighth time it has its turn"
 
 
+def test_the_turn_of_the_large_comes_in_each_lane(ours: Workspace, settings: Settings) -> None:
+    settings.SEARCH_SLOTS = 2
+    giant = evaluation(ours, n_slices=40, n_items=50)
+    for _ in range(16):
+        evaluation(ours, n_slices=3, n_items=5)
+        pump.run_lane(Lane.SEARCH)
+        pump.run_lane(Lane.PROVIDER)
+        Slice.objects.filter(state=SliceState.QUEUED).update(state=SliceState.DONE)
+    assert giant.slices.filter(state=SliceState.DONE).count() == 2
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["one workspace", "two"])
+@pytest.mark.parametrize("n_items", [1, 5, 50])
+def test_an_ingestion_keeps_no_evaluation_waiting(
+    ours: Workspace, theirs: Workspace, settings: Settings, n_items: int, same: bool
+) -> None:
+    """Its slice is as long as the longest of an evaluation, though no questions are in it."""
+    settings.SEARCH_SLOTS = 2
+    base = make_base(workspace=theirs)
+    ingestion = Ingestion.objects.create(
+        workspace=theirs, knowledge_base=base.knowledge_base, index=base.index, state="running"
+    )
+    Slice.objects.bulk_create(
+        Slice(workspace=theirs, ingestion=ingestion, kind=SliceKind.INGEST, lane=Lane.SEARCH, payload={"documents": []})
+        for _ in range(100)
+    )
+    asked = evaluation(theirs if same else ours, n_slices=4, n_items=n_items)
+    order: list[Slice] = []
+    for _ in range(16):
+        pump.run_lane(Lane.SEARCH)
+        order += [one for one in Slice.objects.filter(state=SliceState.QUEUED).order_by("id") if one not in order]
+        done = next(one for one in order if Slice.objects.filter(id=one.id, state=SliceState.QUEUED).exists())
+        Slice.objects.filter(id=done.id).update(state=SliceState.DONE)
+    assert asked.slices.filter(state=SliceState.DONE).count() == 4
+
+
+def test_what_is_in_quarantine_goes_one_at_a_time(ours: Workspace, places: int) -> None:
+    evaluation(ours, n_slices=5, quarantined=True, root=False)
+    for _ in range(2):
+        pump.run_lane(Lane.SEARCH)
+        assert Slice.objects.filter(state=SliceState.QUEUED).count() == 1
+
+
 @pytest.mark.parametrize(
     ("small", "kept"),
     [
@@ -221,8 +265,11 @@ def test_a_stream_of_small_evaluations_does_not_stop_a_large_one(ours: Workspace
         # Perhaps its window keeps them waiting.
         ([{"items": list(range(20))}, {**AT_WORK, "lane": Lane.PROVIDER}], False),
         ([{"items": list(range(20)), "root": False}, {**AT_WORK, "lane": Lane.PROVIDER}], True),
+        # Its window is full of pools that wait for a provider: it would be handed out nothing.
+        ([{}, {"lane": Lane.PROVIDER, "root": False, "not_before": timezone.now() + timedelta(hours=1)}], False),
+        ([{"quarantined": True, "root": False}], False),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_a_place_is_given_back_to_who_has_none_or_little_left(
     ours: Workspace, small: list[dict[str, Any]] | None, kept: bool

@@ -56,6 +56,21 @@ def test_all_are_handed_out_in_the_end(reranking: Evaluation) -> None:
     assert not Slice.objects.exclude(state=SliceState.DONE).exists()
 
 
+@pytest.mark.parametrize(("lane", "slots", "n_lost"), [(Lane.SEARCH, 2, 1), (Lane.PROVIDER, 32, 9)])
+def test_lost_messages_leave_no_slot_idle(settings: Settings, lane: Lane, slots: int, n_lost: int) -> None:
+    """They count as handed out until the sweeper rings again, a minute later."""
+    settings.SEARCH_SLOTS = settings.PROVIDER_SLOTS = slots
+    made = evaluation(Workspace.objects.create(name="w"), n_slices=300, lane=lane, root=False)
+    pump.run_lane(lane)
+    lost = list(Slice.objects.filter(state=SliceState.QUEUED).order_by("id").values_list("id", flat=True)[:n_lost])
+    n_done = 0
+    while (came := Slice.objects.filter(state=SliceState.QUEUED).exclude(id__in=lost).first()) is not None:
+        Slice.objects.filter(id=came.id).update(state=SliceState.DONE)
+        n_done += 1
+        pump.run_after(lane, evaluation_id=made.id)
+    assert n_done == 300 - n_lost
+
+
 def test_a_search_that_waits_is_handed_out_when_its_lane_has_a_place(reranking: Evaluation, settings: Settings) -> None:
     settings.SEARCH_SLOTS = 1
     Slice.objects.bulk_create(

@@ -1,17 +1,22 @@
 """The same evaluation again: what nothing has changed for is taken over, and everything else is asked."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 from django.utils import timezone
+from pytest_django import Settings
 
+from backend.core.errors import ConflictError
 from backend.core.states import EvaluationState, SliceKind
 from backend.core.types import Outcome
-from backend.models import Evaluation, Index, QuestionSet, Result, Run, Slice
+from backend.models import Evaluation, Index, IndexedDocument, QuestionSet, Result, Run, Slice
 from backend.search import providers
-from backend.services import evaluation_requests, evaluations, question_sets, reuse
+from backend.services import evaluation_requests, evaluations, question_sets, retention, reuse
 from backend.services.evaluation_requests import Request
+from backend.services.handlers import prepare
 from tests.engine import drain
 from tests.integration.search_rows import Base, Row, make_base
 from tests.standins import Script, Standin
@@ -233,3 +238,118 @@ def test_a_reranker_that_is_not_set_up_any_more_costs_its_own_mode_alone(
     second = evaluated(base, asked)
     assert n_reused(second) == [N, 0]
     assert [run.state for run in second.runs.order_by("ordinal")] == ["scored", "unavailable"]
+
+
+def test_results_of_two_servers_are_a_source_for_nobody(
+    monkeypatch: pytest.MonkeyPatch, standin: Standin, base: Base, asked: str
+) -> None:
+    first = evaluated(base, asked, modes=["keyword_rerank"])
+    Result.objects.filter(run__evaluation=first, ordinal__lt=3).update(outcome=Outcome.ERROR, judged=None, ranking=[])
+    with Standin(Script()) as other:
+        monkeypatch.setenv("TOUCHSTONE_RERANK_NEAR_URL", other.url)
+        providers.forget()
+        evaluations.retry(base.workspace, first.id, now=timezone.now())
+        drain()
+        assert len(other.calls) == 3
+    monkeypatch.setenv("TOUCHSTONE_RERANK_NEAR_URL", standin.url)
+    providers.forget()
+    assert n_reused(evaluated(base, asked, modes=["keyword_rerank"])) == [0]
+
+
+def submitted(base: Base, asked: str) -> Evaluation:
+    given: dict[str, Any] = {"question_set": asked, "scope": {"knowledge_base": str(base.knowledge_base.id)}}
+    return evaluations.start(base.workspace, Request(**given, modes=["keyword"]), now=timezone.now())
+
+
+def test_what_was_taken_over_before_a_death_is_dropped_when_documents_change(
+    monkeypatch: pytest.MonkeyPatch, base: Base, asked: str
+) -> None:
+    evaluated(base, asked, modes=["keyword"])
+    second = submitted(base, asked)
+    with monkeypatch.context() as broken:
+        broken.setattr(prepare, "insert_roots", lambda *_, **__: 1 / 0)
+        drain()
+    assert Result.objects.filter(run__evaluation=second).count() == N
+    base.add(Row(path="badger.txt", text="the heron the heron the heron 0 1 2 3 4", vector=None))
+    Slice.objects.filter(state="pending").update(not_before=None)
+    drain()
+    truth = evaluated(base, asked, modes=["keyword"], cache=False)
+    assert (rows(second), n_reused(second)) == (rows(truth), [0])
+    run, true = second.runs.get(), truth.runs.get()
+    assert (run.metrics, run.generations, run.corpus_changed) == (true.metrics, true.generations, False)
+    assert "reused_from" not in run.origin
+
+
+def test_a_retry_after_a_cancelled_take_over_asks_no_other_documents(
+    monkeypatch: pytest.MonkeyPatch, base: Base, asked: str
+) -> None:
+    first = evaluated(base, asked, modes=["keyword"])
+    Result.objects.filter(run__evaluation=first, ordinal=4).update(outcome=Outcome.ERROR, judged=None, ranking=[])
+    second = submitted(base, asked)
+    take = reuse.take
+
+    def and_cancelled(*given: Any, **named: Any) -> int:
+        evaluations.cancel(base.workspace, second.id)
+        return take(*given, **named)
+
+    monkeypatch.setattr(reuse, "take", and_cancelled)
+    drain()
+    second.refresh_from_db()
+    assert (second.state, n_reused(second)) == ("cancelled", [N - 1])
+    base.add(Row(path="badger.txt", text="the heron the heron the heron 0 1 2 3 4", vector=None))
+    IndexedDocument.objects.create(
+        index=base.index, document=base.documents["badger.txt"], bytes_hash="1" * 64, generation=2, n_chunks=1
+    )
+    with pytest.raises(ConflictError, match="The documents have changed"):
+        evaluations.retry(base.workspace, second.id, now=timezone.now())
+    evaluations.retry(base.workspace, second.id, now=timezone.now(), allow_changed_corpus=True)
+    drain()
+    assert second.runs.get().corpus_changed
+
+
+def test_a_run_that_is_being_pruned_is_no_source_and_is_pruned_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, base: Base, asked: str
+) -> None:
+    settings.KEEP_EVALUATIONS = 1
+    first = evaluated(base, asked, modes=["keyword"])
+    evaluated(base, asked, modes=["keyword"], top_k=3)
+    kept = Result.objects.filter(run__evaluation=first).exclude(ranking=[])
+    with monkeypatch.context() as broken:
+        broken.setattr(retention, "_BATCH", 2)
+        n_batches = itertools.count()
+        update = QuerySet.update
+
+        def dies(rows: Any, **changes: Any) -> int:
+            if "cut" in changes and next(n_batches):
+                raise ConnectionError("the process was killed")
+            return update(rows, **changes)
+
+        broken.setattr(QuerySet, "update", dies)
+        with pytest.raises(ConnectionError):
+            retention.prune(now=timezone.now())
+    assert kept.count() == N - 2
+    assert n_reused(evaluated(base, asked, modes=["keyword"])) == [0]
+    with pytest.raises(ConflictError, match="rankings of this run were removed"):
+        evaluations.retry(base.workspace, first.id, now=timezone.now())
+    retention.prune(now=timezone.now())
+    assert kept.count() == 0
+
+
+def test_what_is_tried_again_just_now_is_not_pruned(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, base: Base, asked: str
+) -> None:
+    settings.KEEP_EVALUATIONS = 1
+    first = evaluated(base, asked, modes=["keyword"])
+    evaluated(base, asked, modes=["keyword"], top_k=3)
+    mark = retention._mark
+
+    def after_a_retry(run_id: Any, evaluation_id: Any, **named: Any) -> bool:
+        if evaluation_id == first.id:
+            evaluations.retry(base.workspace, first.id, now=timezone.now())
+        return mark(run_id, evaluation_id, **named)
+
+    monkeypatch.setattr(retention, "_mark", after_a_retry)
+    assert retention.prune(now=timezone.now()) == 0
+    drain()
+    run = first.runs.get()
+    assert (run.state, run.pruned_at) == ("scored", None)

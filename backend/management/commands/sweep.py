@@ -14,6 +14,7 @@ _SAID = {
     "n_split": "of them split",
     "n_given_up": "slices given up",
     "n_advanced": "evaluations and ingestions moved on",
+    "n_left_over": "slices of what has ended closed",
     "n_handed_out": "slices handed out",
 }
 

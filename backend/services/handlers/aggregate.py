@@ -15,7 +15,7 @@ from backend.core.answers.kinds import AnswerOutcome
 from backend.core.errors import ErrorCode, TouchstoneError
 from backend.core.states import EvaluationState, RunState, SliceState
 from backend.core.types import Outcome
-from backend.models import Evaluation, Run
+from backend.models import Evaluation, Result, Run
 from backend.queries import corpora
 from backend.services import answers, closings, diagnoses, plans, pump, results, run_numbers, slices
 from backend.services.handlers import prepare
@@ -152,7 +152,7 @@ def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled:
             "timings": told.timings,
             "cost": told.cost,
             "answers": answers.figures_of(plan, run_.id),
-            "corpus_changed": run_.corpus_fingerprint != fingerprint or run_.generations != generations_now,
+            "corpus_changed": _has_changed(run_, fingerprint, generations_now, epoch=lease.epoch),
         }
     final = EvaluationState.CANCELLED if cancelled else EvaluationState.COMPLETED
     reason, code = "", ""
@@ -174,6 +174,14 @@ def _close(lease: Lease, *, plan: Plan, numbers: dict[UUID, Numbers], cancelled:
                 [final.value, code, reason, plan.evaluation_id],
             )
         closings.announce(plan.evaluation_id)
+
+
+def _has_changed(run_: Run, fingerprint: str, generations: dict[str, int], *, epoch: int) -> bool:
+    """Whether the documents are others now than those it began with. A try that searched nothing, since it was
+    cancelled first or everything had its result, cannot have mixed them."""
+    if not run_.corpus_fingerprint or not Result.objects.filter(run=run_, epoch=epoch).exists():
+        return run_.corpus_changed
+    return run_.corpus_fingerprint != fingerprint or run_.generations != generations
 
 
 def _first(numbers: dict[UUID, Numbers], name: str) -> str:

@@ -1,5 +1,7 @@
 """`prepare`: from a submitted evaluation to its first slices."""
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -43,7 +45,8 @@ def run(lease: Lease) -> None:
                 ann.ensure_ann_index(index)
     read = corpora.describe_each(plan.index_ids())
     asked = {planned.run_id: reuse.asked_with(plan, planned) for planned in plan.runs}
-    taken = _take_over(lease, plan, reuse.sources(plan, read, asked)) if lease.epoch == 1 else {}
+    if lease.epoch == 1:
+        _take_over(lease, plan, read=read, asked=asked)
     with slices.commit(lease, finish=True):
         moved = Evaluation.objects.filter(id=plan.evaluation_id, state=EvaluationState.QUEUED).update(
             state=EvaluationState.RUNNING, started_at=Now()
@@ -53,25 +56,50 @@ def run(lease: Lease) -> None:
         Run.objects.filter(evaluation_id=plan.evaluation_id).exclude(state=RunState.SCORED).update(
             state=RunState.RUNNING, stop_code="", stop_reason=""
         )
-        for run_id, (generations, fingerprint) in read.items():
-            Run.objects.filter(id=run_id, corpus_fingerprint="").update(
-                corpus_fingerprint=fingerprint,
-                generations=corpora.generations_as_json(generations),
-                origin={"asked_with": asked[run_id], **taken.get(run_id, {})},
-            )
+        _note_what_is_searched(plan, read=read, asked=asked, earlier_of={})
         insert_roots(plan, results.missing_ordinals(plan.evaluation_id), epoch=lease.epoch)
         answers.insert_owed(plan, epoch=lease.epoch)
     pump.ring_later()
 
 
-def _take_over(lease: Lease, plan: Plan, earlier_of: dict[UUID, UUID]) -> dict[UUID, dict[str, str]]:
-    """What unchanged earlier runs have, a block at a time: a large set is no single commit. Returns what each run's
-    origin tells of it."""
+def _take_over(lease: Lease, plan: Plan, *, read: reuse.Corpora, asked: Mapping[UUID, str]) -> None:
+    """What unchanged earlier runs have, a block at a time: a large set is no single commit. What they stand for is
+    written with the first, so that whatever comes between cannot pass them off as results of other documents; those
+    that an earlier attempt took from other documents are dropped."""
+    earlier_of = reuse.sources(plan, read, asked)
+    outdated = reuse.outdated(plan, read, asked)
+    if earlier_of or outdated:
+        with slices.commit(lease):
+            reuse.drop(outdated)
+            _note_what_is_searched(plan, read=read, asked=asked, earlier_of=earlier_of)
     for ordinals in reuse.blocks(plan) if earlier_of else ():
         with slices.commit(lease):
             for run_id, earlier in earlier_of.items():
                 reuse.take(run_id, earlier=earlier, ordinals=ordinals, epoch=lease.epoch)
-    return {run_id: {"reused_from": str(earlier)} for run_id, earlier in earlier_of.items()}
+
+
+def _note_what_is_searched(
+    plan: Plan, *, read: reuse.Corpora, asked: Mapping[UUID, str], earlier_of: Mapping[UUID, UUID]
+) -> None:
+    """Once: a retry goes on over what it began with. One that asks other providers than the first try is no source for
+    anybody, for its results are of both."""
+    for run_ in Run.objects.filter(evaluation_id=plan.evaluation_id).only("corpus_fingerprint", "origin"):
+        generations, fingerprint = read[run_.id]
+        changes: dict[str, Any] = {}
+        if not run_.corpus_fingerprint:
+            earlier = earlier_of.get(run_.id)
+            changes = {
+                "corpus_fingerprint": fingerprint,
+                "generations": corpora.generations_as_json(generations),
+                "origin": {
+                    "asked_with": asked[run_.id],
+                    **({} if earlier is None else {"reused_from": str(earlier)}),
+                },
+            }
+        elif run_.origin.get("asked_with", "") != asked[run_.id]:
+            changes = {"origin": {**run_.origin, "asked_with": ""}}
+        if changes:
+            Run.objects.filter(id=run_.id).update(**changes)
 
 
 def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "") -> None:
