@@ -50,11 +50,11 @@ WITH busy AS (
     WHERE NOT quarantined OR ((SELECT n_quarantined FROM lane_busy) = 0 AND id = (
         SELECT id FROM ready WHERE quarantined ORDER BY created_at, id LIMIT 1))
 ), due_of AS (
-    SELECT owner, bool_or(NOT root) AS has_step FROM due GROUP BY owner
+    SELECT owner, bool_or(NOT root) AS has_step, min(weight) AS least FROM due GROUP BY owner
 ), owners AS (
     SELECT d.owner, COALESCE(e.workspace_id, i.workspace_id, j.workspace_id) AS workspace_id,
            COALESCE(e.created_at, i.created_at, j.created_at) AS created_at, d.has_step,
-           COALESCE(b.weight, 0) AS weight, COALESCE(b.n_items, 0) + COALESCE(s.n_items, 0) AS n_begun
+           d.least, COALESCE(b.weight, 0) AS weight, COALESCE(b.n_items, 0) + COALESCE(s.n_items, 0) AS n_begun
     FROM due_of d
     LEFT JOIN backend_evaluation e ON e.id = d.owner
     LEFT JOIN backend_ingestion i ON i.id = d.owner
@@ -70,9 +70,11 @@ WITH busy AS (
            COALESCE((SELECT sum(b.weight) FROM busy b WHERE b.workspace_id = w.id), 0) AS weight
     FROM backend_workspace w WHERE w.id IN (SELECT workspace_id FROM owners)
 ), chosen AS (
-    -- Of each workspace no more owners than there are places: those with the least in flight, oldest first.
+    -- Of each workspace no more owners than there are places: those whose turn it is first, oldest first.
     SELECT * FROM (
-        SELECT o.*, row_number() OVER (PARTITION BY o.workspace_id ORDER BY o.weight, o.created_at, o.owner) AS place
+        SELECT o.*, row_number() OVER (
+                   PARTITION BY o.workspace_id
+                   ORDER BY o.weight + CASE WHEN %(by_finish)s THEN o.least ELSE 0 END, o.created_at, o.owner) AS place
         FROM owners o JOIN workspaces w USING (workspace_id)
         WHERE o.has_step OR o.n_begun = 0 OR (o.n_begun < %(window)s AND w.n_begun < w.most)
     ) ranked WHERE place <= %(cap)s

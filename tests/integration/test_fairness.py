@@ -197,6 +197,15 @@ def test_all_of_a_small_evaluation_passes_the_next_slice_of_a_large_one(ours: Wo
     assert handed_out() == {small.id: 2, giant.id: 1}
 
 
+def test_a_small_evaluation_passes_more_large_ones_than_there_are_places(ours: Workspace, settings: Settings) -> None:
+    settings.SEARCH_SLOTS = 2
+    for _ in range(6):
+        evaluation(ours, n_slices=40, n_items=50)
+    small = evaluation(ours, n_slices=4, n_items=5)
+    pump.run_lane(Lane.SEARCH)
+    assert handed_out() == {small.id: 3}
+
+
 def test_a_stream_of_small_evaluations_does_not_stop_a_large_one(ours: Workspace, settings: Settings) -> None:
     settings.SEARCH_SLOTS = 2
     giant = evaluation(ours, n_slices=40, n_items=50)
