@@ -1,7 +1,7 @@
 """What a run has to keep, and whether it does: the rules of a gate, read and checked.
 
 A rule that cannot be shown to be kept is not kept: failed questions, changed labels and a missing baseline never let a
-run through.
+run through. `significant_drop` asks the other way round, for a fall that is shown, and says where one could not be.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +11,10 @@ from math import isfinite
 from typing import Any
 
 from backend.core.comparison import Decision, Paired, Verdict
+from backend.core.comparison.verdicts import LEAST_DIFFERING
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.metric_keys import MetricKey
+from backend.core.resampling import TIE
 
 MOST_RULES = 100
 
@@ -306,7 +308,19 @@ def _significant_drop(rule: Rule, run: Figures) -> _Found:
         return Status.UNCOVERED, said, None
     is_kept = decision.verdict not in {Verdict.WORSE, Verdict.NOT_COMPARABLE}
     paired = against.paired.get(metric)
-    return (Status.KEPT if is_kept else Status.BROKEN), said, paired.mean_delta if paired else None
+    if paired is None or paired.mean_delta is None:
+        return (Status.KEPT if is_kept else Status.BROKEN), said, None
+    if decision.verdict is Verdict.TOO_FEW_QUESTIONS and paired.mean_delta < -TIE:
+        said = f"{said}. {_unshown_fall(paired)}"
+    return (Status.KEPT if is_kept else Status.BROKEN), said, paired.mean_delta
+
+
+def _unshown_fall(paired: Paired) -> str:
+    """A change of three answers should not fail every merge, nor pass without a word."""
+    why = "the questions are too few to show that"
+    if paired.n_differing < LEAST_DIFFERING:
+        why = "too few questions differ for this rule to break at all"
+    return f"The mean fell, and {why}; a rule with a largest drop (--max-drop, `drop`) covers it"
 
 
 def _must_pass(rule: Rule, run: Figures) -> _Found:  # noqa: ARG001  as all checks
