@@ -87,8 +87,11 @@ def evaluate(
         scope: Json = {}
         if follow:
             started = client.evaluation(follow)
+            _check_modes(wanted, [run["name"] for run in started["runs"]])
         else:
-            given_ks = words(k)
+            given_ks, given_modes = words(k), words(modes)
+            given_configurations = _configurations(configurations)
+            _check_modes(wanted, rules.run_names(given_modes, given_configurations))
             scope = choosing.scope(
                 client,
                 knowledge_base=knowledge_base,
@@ -100,8 +103,8 @@ def evaluate(
             started = client.evaluate(
                 **choosing.questions(client, questions or ""),
                 scope=scope,
-                modes=words(modes),
-                configurations=_configurations(configurations),
+                modes=given_modes,
+                configurations=given_configurations,
                 top_k=top_k,
                 k=_ks(given_ks, wanted, top_k),
                 level=level,
@@ -194,8 +197,8 @@ def _tell(client: Client, ended: Json, wanted: list[Rule], *, as_json: bool) -> 
         output.answer_json({**ended, "runs": with_results})
     else:
         output.answer(shown(client, ended))
+    _check_modes(wanted, [run["name"] for run in ended["runs"]])
     try:
-        rules.check_modes(wanted, [run["name"] for run in ended["runs"]])
         rules.check_metrics(wanted, ended["runs"])
     except RuleError as error:
         raise UsageError(str(error)) from error
@@ -216,6 +219,13 @@ def _rules(given: list[str]) -> list[Rule]:
         raise UsageError(str(error)) from error
 
 
+def _check_modes(wanted: list[Rule], names: list[str]) -> None:
+    try:
+        rules.check_modes(wanted, names)
+    except RuleError as error:
+        raise UsageError(str(error)) from error
+
+
 def _ks(given: list[str] | None, wanted: list[Rule], top_k: int | None) -> list[int] | None:
     """The ks asked for, or the usual ones, and those that rules need."""
     try:
@@ -229,13 +239,16 @@ def _unusual(wanted: list[Rule]) -> str | None:
     return rules.unusual_metric(wanted) or None
 
 
-def _configurations(path: Path | None) -> Any:
+def _configurations(path: Path | None) -> list[Json] | None:
     if path is None:
         return None
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        read = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}") from error
+    if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
+        raise UsageError(f'{path} is no list of configurations, such as [{{"mode": "hybrid"}}].')
+    return read
 
 
 def _how(evaluation_id: str) -> str:

@@ -115,7 +115,7 @@ class Command(BaseCommand):
             )
         workspace, scope = found
         modes = [mode.strip() for mode in options["modes"].split(",") if mode.strip()]
-        rules.check_modes(wanted, [mode.replace("dense", "semantic").replace("fulltext", "keyword") for mode in modes])
+        rules.check_modes(wanted, rules.run_names(modes))
         body = {
             **_questions(workspace, options["questions"]),
             "scope": scope,
