@@ -81,6 +81,28 @@ def test_runs_of_different_sets_are_not_comparable_and_it_says_why(world: World,
     assert "different versions of the question set" in one["sentence"]
 
 
+def test_a_pair_is_the_same_whatever_stands_beside_it(world: World, runs: list[Run]) -> None:
+    """A third run of another set brings no questions, and a comparable one knows no more of them than the set does."""
+    questions = [{"id": f"x{n}", "question": f"question {n}", "expected": ["policies/leave.md"]} for n in range(9)]
+    other = world.client.post(f"{API}/question-sets", {"name": "other", "questions": questions}).json()["id"]
+    world.evaluate(question_set=other)
+    world.evaluate(modes=["keyword"], configurations=[OTHER])
+    engine.drain()
+    *third, stranger = [*Run.objects.order_by("-id")[:2], Run.objects.get(evaluation__set_name="other@1")]
+    # One question failed in both, one was asked in neither: a pair alone has no judged list of them.
+    for ordinal, change in ((1, {"outcome": "error", "judged": None, "first_rank": None}), (2, None)):
+        rows = Result.objects.filter(run__in=runs[:2], ordinal=ordinal)
+        rows.update(**change) if change else rows.delete()
+    alone = compare(world.client, runs[0].id, runs[1].id).json()["candidates"][0]
+    assert (alone["primary"]["n"], alone["primary"]["n_dropped"]) == (1, 2)
+    assert "only 1 of 3 questions" in alone["sentence"]
+    for beside in ([stranger.id], [third[0].id], [third[0].id, stranger.id]):
+        assert compare(world.client, runs[0].id, runs[1].id, *beside).json()["candidates"][0] == alone
+    # The unanswerable one is no loss, asked or not.
+    Result.objects.filter(run__in=runs[:2], ordinal=3).delete()
+    assert compare(world.client, runs[0].id, runs[1].id).json()["candidates"][0] == alone
+
+
 @pytest.mark.parametrize(
     ("more", "field"),
     [
