@@ -204,6 +204,7 @@ def _read(run: Run, measurers: dict[tuple[str, ...], Measurer]) -> _Read:
 def _side(run: Run, read: _Read) -> Side:
     return Side(
         name=f"{run.name} ({run.label or f'…{str(run.id)[-6:]}'})",
+        question_set=run_queries.question_set_of(run),
         set_hash=run.set_hash,
         level=Level(run.level),
         threshold=run.threshold,

@@ -18,6 +18,7 @@ from backend.core.types import GOOD_OUTCOMES
 from backend.models import Baseline, Evaluation, Gate, Question, Result, Run, Schedule, SpendEntry, Workspace
 from backend.queries import comparisons
 from backend.queries.lookups import as_uuid, get
+from backend.queries.runs import question_set_of
 from backend.services import alerts as alert_service
 from backend.services import baselines
 
@@ -232,11 +233,14 @@ def _itself(run: Run, name: str) -> Against:
 
 def _differences(before: Run, after: Run) -> tuple[tuple[str, ...], bool]:
     reasons = []
-    if before.set_hash != after.set_hash:
+    is_one_set = question_set_of(before) == question_set_of(after)
+    if before.set_hash != after.set_hash and is_one_set:
         reasons.append("the labels have changed since it was approved")
     if before.metric_definitions != after.metric_definitions:
         reasons.append("the metrics are defined differently since")
     asks = bool(reasons)
+    if before.set_hash != after.set_hash and not is_one_set:
+        reasons.append("they asked different question sets")
     if (before.level, before.threshold) != (after.level, after.threshold):
         reasons.append("they count results at different levels or thresholds")
     return tuple(reasons), asks

@@ -96,6 +96,8 @@ def test_a_pair_is_the_same_whatever_stands_beside_it(world: World, runs: list[R
     alone = compare(world.client, runs[0].id, runs[1].id).json()["candidates"][0]
     assert (alone["primary"]["n"], alone["primary"]["n_dropped"]) == (1, 2)
     assert "only 1 of 3 questions" in alone["sentence"]
+    refused = compare(world.client, runs[0].id, stranger.id).json()["candidates"][0]
+    assert refused["sentence"] == "Not comparable: they asked different question sets."
     for beside in ([stranger.id], [third[0].id], [third[0].id, stranger.id]):
         assert compare(world.client, runs[0].id, runs[1].id, *beside).json()["candidates"][0] == alone
     # The unanswerable one is no loss, asked or not.

@@ -133,6 +133,19 @@ def test_a_run_is_approved_and_then_held_to(world: World, make_run: Callable[...
     assert world.client.get(f"{API}/baselines", {"retired": "true"}).json()["results"][0]["state"] == "retired"
 
 
+def test_a_baseline_of_another_set_asks_for_no_approval_of_new_labels(
+    world: World, make_run: Callable[..., Run]
+) -> None:
+    well = make_run(*WELL)
+    other = world.client.post(f"{API}/question-sets", {"name": "other", "questions": QUESTIONS[:2]}).json()["id"]
+    run = Run.objects.get(evaluation_id=world.evaluate(question_set=other).json()["id"])
+    finish(run)
+    body = {"run": str(run.id), "rules": [{"rule": "drop", "most": 0.1}], "baseline": str(well.id)}
+    told = world.client.post(f"{API}/gates/check", body).json()["results"][0]
+    assert told["status"] == "broken"
+    assert told["sentence"].endswith("they asked different question sets")
+
+
 def test_an_open_run_is_no_baseline_and_no_gate_lets_it_through(world: World) -> None:
     evaluation = world.evaluate().json()
     run = evaluation["runs"][0]["id"]

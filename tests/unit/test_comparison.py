@@ -24,6 +24,7 @@ def side(name: str, values: Sequence[float | None], *, metric: MetricKey = MRR) 
     return Side(
         corpus_fingerprint="ours",
         name=name,
+        question_set="golden",
         set_hash="set",
         level=Level.DOCUMENT,
         threshold=1.0,
@@ -90,6 +91,7 @@ def test_where_fewer_than_six_differ_that_is_said_instead() -> None:
     ("changes", "words"),
     [
         ({"set_hash": "other"}, "different versions of the question set"),
+        ({"set_hash": "other", "question_set": "other"}, "they asked different question sets"),
         ({"level": Level.PASSAGE}, "the baseline ranks documents and the candidate passages"),
         ({"threshold": 2.0}, "from grade 1 in the baseline and from 2"),
         ({"definitions": "2"}, "different definitions (version 1 and 2)"),

@@ -20,13 +20,15 @@ class CorpusChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One run. `values` are per printed metric key; `first_ranks` holds the scored questions alone, None for missed.
+    """One run. `question_set` is the set, whatever its version. `values` are per printed metric key; `first_ranks`
+    holds the scored questions alone, None for missed.
 
     `corpus_change` is against the baseline, where the caller knows it; without it a difference is warned of
     without numbers.
     """
 
     name: str
+    question_set: str
     set_hash: str
     level: Level
     threshold: float
@@ -42,7 +44,10 @@ def differences(baseline: Side, candidate: Side) -> tuple[str, ...]:
     """Why the two measure different things, each in words; empty when they may be compared."""
     reasons = []
     if baseline.set_hash != candidate.set_hash:
-        reasons.append("they asked different versions of the question set")
+        is_one_set = baseline.question_set == candidate.question_set
+        reasons.append(
+            "they asked different versions of the question set" if is_one_set else "they asked different question sets"
+        )
     if baseline.level != candidate.level:
         reasons.append(f"the baseline ranks {baseline.level}s and the candidate {candidate.level}s")
     if baseline.threshold != candidate.threshold:
