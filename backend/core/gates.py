@@ -185,6 +185,7 @@ class Against:
 class Figures:
     """One run as the rules see it. `lacking` are the keys of must-pass questions that were missed, `unanswered` of
     those without a result. `spent` None: no price is known. `has_ended` is false for one that was cancelled or failed.
+    Of `n_reused` questions the result, with its latency, is that of an earlier run; of all where `is_rescored`.
     """
 
     name: str
@@ -198,6 +199,8 @@ class Figures:
     lacking: tuple[str, ...] = ()
     unanswered: tuple[str, ...] = ()
     latency_ms: Mapping[str, float] = field(default_factory=dict)
+    n_reused: int = 0
+    is_rescored: bool = False
     spent: float | None = None
     currency: str = ""
     against: Against | None = None
@@ -352,14 +355,27 @@ def _latency(rule: Rule, run: Figures) -> _Found:
     if found is None:
         return Status.UNCHECKED, "no latency was measured", None
     said = f"{rule.percentile} of the latency is {found:,.0f} ms, at most {most:,.0f} ms"
-    return (Status.KEPT if found <= most else Status.BROKEN), f"{said} are allowed", found
+    return (Status.KEPT if found <= most else Status.BROKEN), f"{said} are allowed{_measured_then(run)}", found
+
+
+def _measured_then(run: Figures) -> str:
+    """What is to be known where a latency was not measured in this run."""
+    if run.is_rescored:
+        return "; it was measured in the run that this one was scored from"
+    if not run.n_reused:
+        return ""
+    whose = "its results" if run.n_reused >= run.n_questions else f"{run.n_reused:,} of {run.n_questions:,} results"
+    return (
+        f"; {whose} were taken over from an earlier run, with the latency measured then"
+        " (evaluate with --no-cache, `cache: false`, to measure it now)"
+    )
 
 
 def _spend(rule: Rule, run: Figures) -> _Found:
     most = rule.limit or 0.0
     if run.spent is None:
         return Status.UNCHECKED, "what it cost is not known: a price is missing (TOUCHSTONE_PRICES)", None
-    said = f"it cost {run.spent:.4f} {run.currency}, at most {most:g} is allowed"
+    said = f"it cost {f'{run.spent:.4f} {run.currency}'.strip()}, at most {most:g} is allowed"
     return (Status.KEPT if run.spent <= most + 1e-12 else Status.BROKEN), said, run.spent
 
 

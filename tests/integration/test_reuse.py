@@ -11,7 +11,7 @@ from backend.core.types import Outcome
 from backend.models import Evaluation, Index, QuestionSet, Result, Run, Slice
 from backend.queries import reused
 from backend.search import providers
-from backend.services import evaluation_requests, evaluations, question_sets, reuse
+from backend.services import evaluation_requests, evaluations, gates, question_sets, reuse
 from backend.services.evaluation_requests import Request
 from tests.engine import drain
 from tests.integration.search_rows import Base, Row, make_base
@@ -131,6 +131,15 @@ def test_a_copy_that_had_to_ask_some_is_the_source_of_the_next(base: Base, asked
     assert n_reused(third) == [N, N]
     sources = [run.origin["reused_from"] for run in runs_of(third)]
     assert sources == [str(runs_of(first)[0].id), str(runs_of(completed)[1].id)]
+
+
+def test_a_gate_says_that_a_latency_was_measured_earlier_and_that_nothing_was_paid(base: Base, asked: str) -> None:
+    rules = gates.parse([{"rule": "latency", "most": 60_000}, {"rule": "spend", "most": 0}])
+    for is_told in (False, True):
+        evaluation = evaluated(base, asked, modes=["keyword"])
+        latency, spend, _ = gates.check(base.workspace, runs_of(evaluation)[:1], rules).report.results
+        assert ("measured then" in latency.sentence) == is_told
+        assert (spend.status, spend.sentence) == ("kept", "keyword: it cost 0.0000, at most 0 is allowed")
 
 
 def test_without_the_cache_everything_is_asked_again(base: Base, asked: str) -> None:

@@ -124,6 +124,24 @@ def test_a_rule_for_every_run_is_checked_on_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"n_reused": 50}, "its results were taken over from an earlier run, with the latency measured then"),
+        ({"n_reused": 20}, "20 of 50 results were taken over from an earlier run, with the latency measured then"),
+        ({"is_rescored": True}, "measured in the run that this one was scored from"),
+    ],
+)
+def test_a_latency_that_was_measured_in_an_earlier_run_is_said_to_be(changes: dict[str, Any], words: str) -> None:
+    for most, status in ((120, Status.KEPT), (119, Status.BROKEN)):
+        result = outcome({"rule": "latency", "most": most}, **changes).results[0]
+        assert result.status is status
+        told = f"hybrid: p95 of the latency is 120 ms, at most {most} ms are allowed"
+        assert result.sentence.startswith(f"{told}; " if words else told)
+        assert words in result.sentence
+
+
+@pytest.mark.parametrize(
     ("n_losses", "delta", "verdict", "words"),
     [
         (5, -0.214, Verdict.TOO_FEW_QUESTIONS, "too few questions differ for this rule to break at all"),
