@@ -15,6 +15,7 @@ from backend.core.measuring import Measurer
 from backend.core.metric_keys import MetricKey
 from backend.core.types import GOOD_OUTCOMES, Level, Outcome
 from backend.models import Question, Run, Workspace
+from backend.queries import reused
 from backend.queries import runs as run_queries
 from backend.queries.runs import RunRow
 
@@ -213,6 +214,8 @@ def _side(run: Run, read: _Read) -> Side:
         values=read.values,
         first_ranks=read.first_ranks,
         corpus_fingerprint=run.corpus_fingerprint,
+        measured_in=reused.measured_in(run),
+        is_copy=reused.is_copy(run),
     )
 
 

@@ -66,6 +66,16 @@ def test_two_runs_of_one_configuration_have_no_difference(world: World, runs: li
     assert again is not None
     one = compare(world.client, runs[0].id, again.id).json()["candidates"][0]
     assert (one["primary"]["mean_delta"], one["primary"]["n_ties"], one["warnings"]) == (0, 3, [])
+    assert one["sentence"].endswith("The candidate took over all its results from the baseline, so they are the same.")
+    world.evaluate(modes=["keyword"])
+    engine.drain()
+    third = Run.objects.order_by("-id")[0]
+    said = compare(world.client, again.id, third.id).json()["candidates"][0]["sentence"]
+    assert said.endswith("Both took over their results from one earlier run, so they are the same.")
+    world.evaluate(modes=["keyword"], cache=False)
+    engine.drain()
+    asked_anew = Run.objects.order_by("-id")[0]
+    assert "took over" not in compare(world.client, again.id, asked_anew.id).json()["candidates"][0]["sentence"]
 
 
 def test_runs_of_different_sets_are_not_comparable_and_it_says_why(world: World, runs: list[Run]) -> None:

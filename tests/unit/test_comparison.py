@@ -105,6 +105,31 @@ def test_runs_that_measure_different_things_are_not_compared(changes: dict[str, 
     assert candidate.decision.p is None
 
 
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "words"),
+    [
+        ((False, "a"), (True, "a"), "The candidate took over all its results from the baseline"),
+        ((True, "a"), (False, "a"), "The baseline took over all its results from the candidate"),
+        ((True, "a"), (True, "a"), "Both took over their results from one earlier run"),
+        ((True, "a"), (True, "b"), ""),
+        ((False, "a"), (False, "b"), ""),
+        ((False, ""), (False, ""), ""),
+    ],
+)
+@pytest.mark.parametrize("n", [5, 20])
+def test_results_of_one_measurement_are_the_same_and_that_is_said(
+    baseline: tuple[bool, str], candidate: tuple[bool, str], words: str, n: int
+) -> None:
+    old, new = (
+        replace(side("run", [0.5] * n), is_copy=is_copy, measured_in=measured_in)
+        for is_copy, measured_in in (baseline, candidate)
+    )
+    decision = compare(old, [new], primary=MRR, eligible=list(keyed([0.5] * n)), seed=1).candidates[0].decision
+    assert decision.verdict is (Verdict.NO_DIFFERENCE_SHOWN if n == 20 else Verdict.TOO_FEW_QUESTIONS)
+    assert decision.sentence.endswith(f"{words}, so they are the same.") == bool(words)
+    assert ("differ between the runs" in decision.sentence) == (n == 5 and not words)
+
+
 def test_all_that_differs_is_said_at_once() -> None:
     sentence = verdict([0.5], [0.5], set_hash="other", threshold=2.0).decision.sentence
     assert "question set; a result counts" in sentence
