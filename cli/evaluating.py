@@ -12,7 +12,20 @@ import typer
 from cli import choosing, ingesting, output, preflight
 from cli.client import Client
 from cli.errors import UsageError
-from cli.options import AsJson, Base, Collection, Documents, Level, Modes, Reranker, Source, TopK, Workspace, words
+from cli.options import (
+    AsJson,
+    Base,
+    Cache,
+    Collection,
+    Documents,
+    Level,
+    Modes,
+    Reranker,
+    Source,
+    TopK,
+    Workspace,
+    words,
+)
 from touchstone import program, rules, tables
 from touchstone.progress import Bar, eta, waiting
 from touchstone.rules import Rule, RuleError
@@ -50,10 +63,7 @@ def evaluate(
     llm: Annotated[str | None, typer.Option(help="The answering model, such as openai:gpt-4o-mini.")] = None,
     judge: Annotated[str | None, typer.Option(help="The judging model; another one than llm is better.")] = None,
     label: Annotated[str | None, typer.Option(help="A note kept with the runs.")] = None,
-    cache: Annotated[
-        bool,
-        typer.Option(help="Use what is known already: embeddings, scores, and results that nothing has changed for."),
-    ] = True,
+    cache: Cache = True,
     as_json: AsJson = False,
     wait: Annotated[bool, typer.Option(help="Wait for the end and print the tables.")] = True,
     follow: Annotated[str | None, typer.Option(metavar="ID", help="Wait for this evaluation instead.")] = None,

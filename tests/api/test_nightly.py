@@ -92,6 +92,21 @@ def test_a_schedule_is_made_changed_run_and_deleted(world: World) -> None:
     assert Evaluation.objects.filter(id=started.json()["evaluation"]).exists()
 
 
+def test_a_schedule_asks_everything_each_time_where_it_is_told_to(world: World) -> None:
+    body = schedule_body(world)
+    body["evaluation"]["cache"] = False
+    address = f"{API}/schedules/{world.client.post(f'{API}/schedules', body).json()['id']}"
+    started = world.client.post(f"{address}/run-now").json()["evaluation"]
+    assert Evaluation.objects.get(id=started).use_cache is False
+    Evaluation.objects.update(state=EvaluationState.COMPLETED)
+    body["evaluation"]["cache"] = True
+    world.client.patch(address, {"evaluation": body["evaluation"]})
+    started = world.client.post(f"{address}/run-now").json()["evaluation"]
+    assert Evaluation.objects.get(id=started).use_cache is True
+    body["evaluation"]["cache"] = "no"
+    assert world.client.patch(address, {"evaluation": body["evaluation"]}).json()["field"] == "evaluation.cache"
+
+
 def test_faults_of_a_schedule_name_their_fields(world: World) -> None:
     body = schedule_body(world, cron="0 25 * * *", time_zone="Mars", grace_seconds=5)
     body["evaluation"] = {"question_set": world.set_id, "scope": world.scope, "topk": 3}
@@ -233,7 +248,13 @@ def test_the_pages_show_what_there_is_and_take_what_is_written(world: World, mak
     made = person.post("/schedules/new", form)
     assert made.status_code == 302, made.content
     assert b"0 2 * * *" in person.get(made["Location"]).content
-    assert person.get(f"{made['Location']}/change").status_code == 200
+    box = b'name="cache"'
+    assert Schedule.objects.get().request["cache"] is False
+    assert box + b">" in person.get(f"{made['Location']}/change").content
+    assert person.post(f"{made['Location']}/change", {**form, "cache": "on"}).status_code == 302
+    assert "cache" not in Schedule.objects.get().request
+    for path in (f"{made['Location']}/change", "/schedules/new"):
+        assert box + b" checked" in person.get(path).content
     watched = {"name": "watching", "schedule": str(Schedule.objects.get().id), "enabled": "on"}
     gate = {"name": "merge", "schedule": "", "enabled": "on"}
     assert person.post("/gates/new", {**gate, "rules": "[{}]"}).status_code == 422
