@@ -263,6 +263,8 @@ def test_the_pages_show_what_there_is_and_take_what_is_written(world: World, mak
     kept = person.post("/gates/new", {**gate, "rules": rules})
     run = make_run(*LOST)
     assert b"hit@10 is 0.333" in person.get(f"{kept['Location']}?past=1").content
+    for path in ("/bases", f"/bases/{world.base.knowledge_base.id}"):
+        assert b", of <span>golden@1</span>" in person.get(path).content, path
     assert person.post("/gates/new", {**watched, "rules": rules}).status_code == 302
     assert b"nightly" in person.get("/gates").content
     assert person.get(f"/runs/{run.id}/approve").status_code == 200

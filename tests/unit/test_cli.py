@@ -103,6 +103,13 @@ def test_nothing_listening_asks_whether_the_service_runs(
     assert "Traceback" not in ended.err
 
 
+def test_status_names_the_set_that_a_bases_latest_figure_is_of(stub: Stub, touchstone: Callable[..., Ended]) -> None:
+    quality = {"run_id": "r", "set_name": "golden@3", "mode": "keyword", "metric": "mrr@10", "value": 0.0}
+    stub.on("GET /readyz", 200, {"status": "ready", "checks": {}})
+    stub.on("GET knowledge-bases", 200, page({**BASE, "quality": quality})).on("GET evaluations", 200, page())
+    assert "keyword mrr@10 0.000 of golden@3" in touchstone("status").out
+
+
 def test_every_fault_of_a_file_is_told_with_its_line(
     stub: Stub, touchstone: Callable[..., Ended], tmp_path: Path
 ) -> None:
