@@ -9,9 +9,10 @@ from backend.core.states import DocumentState
 
 
 class QualitySerializer(serializers.Serializer[Any]):
-    """The latest figure: of the last scored run over the base, by its primary metric."""
+    """The latest figure: of the last scored run over the base, by its primary metric. `set_name`: `name@number`."""
 
     run_id = serializers.UUIDField()
+    set_name = serializers.CharField()
     mode = serializers.CharField()
     metric = serializers.CharField()
     value = serializers.FloatField(allow_null=True)

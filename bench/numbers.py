@@ -159,6 +159,7 @@ def sides_of(computed: Sequence[_Values], *, top_k: int) -> list[Side]:
     return [
         Side(
             name=f"run {at}",
+            question_set="set",
             set_hash="s",
             level=Level.DOCUMENT,
             threshold=1.0,

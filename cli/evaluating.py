@@ -12,7 +12,20 @@ import typer
 from cli import choosing, ingesting, output, preflight
 from cli.client import Client
 from cli.errors import UsageError
-from cli.options import AsJson, Base, Collection, Documents, Level, Modes, Reranker, Source, TopK, Workspace, words
+from cli.options import (
+    AsJson,
+    Base,
+    Cache,
+    Collection,
+    Documents,
+    Level,
+    Modes,
+    Reranker,
+    Source,
+    TopK,
+    Workspace,
+    words,
+)
 from touchstone import program, rules, tables
 from touchstone.progress import Bar, eta, waiting
 from touchstone.rules import Rule, RuleError
@@ -50,10 +63,7 @@ def evaluate(
     llm: Annotated[str | None, typer.Option(help="The answering model, such as openai:gpt-4o-mini.")] = None,
     judge: Annotated[str | None, typer.Option(help="The judging model; another one than llm is better.")] = None,
     label: Annotated[str | None, typer.Option(help="A note kept with the runs.")] = None,
-    cache: Annotated[
-        bool,
-        typer.Option(help="Use what is known already: embeddings, scores, and results that nothing has changed for."),
-    ] = True,
+    cache: Cache = True,
     as_json: AsJson = False,
     wait: Annotated[bool, typer.Option(help="Wait for the end and print the tables.")] = True,
     follow: Annotated[str | None, typer.Option(metavar="ID", help="Wait for this evaluation instead.")] = None,
@@ -87,8 +97,11 @@ def evaluate(
         scope: Json = {}
         if follow:
             started = client.evaluation(follow)
+            _check_modes(wanted, [run["name"] for run in started["runs"]])
         else:
-            given_ks = words(k)
+            given_ks, given_modes = words(k), words(modes)
+            given_configurations = _configurations(configurations)
+            _check_modes(wanted, rules.run_names(given_modes, given_configurations))
             scope = choosing.scope(
                 client,
                 knowledge_base=knowledge_base,
@@ -100,8 +113,8 @@ def evaluate(
             started = client.evaluate(
                 **choosing.questions(client, questions or ""),
                 scope=scope,
-                modes=words(modes),
-                configurations=_configurations(configurations),
+                modes=given_modes,
+                configurations=given_configurations,
                 top_k=top_k,
                 k=_ks(given_ks, wanted, top_k),
                 level=level,
@@ -194,8 +207,8 @@ def _tell(client: Client, ended: Json, wanted: list[Rule], *, as_json: bool) -> 
         output.answer_json({**ended, "runs": with_results})
     else:
         output.answer(shown(client, ended))
+    _check_modes(wanted, [run["name"] for run in ended["runs"]])
     try:
-        rules.check_modes(wanted, [run["name"] for run in ended["runs"]])
         rules.check_metrics(wanted, ended["runs"])
     except RuleError as error:
         raise UsageError(str(error)) from error
@@ -216,6 +229,13 @@ def _rules(given: list[str]) -> list[Rule]:
         raise UsageError(str(error)) from error
 
 
+def _check_modes(wanted: list[Rule], names: list[str]) -> None:
+    try:
+        rules.check_modes(wanted, names)
+    except RuleError as error:
+        raise UsageError(str(error)) from error
+
+
 def _ks(given: list[str] | None, wanted: list[Rule], top_k: int | None) -> list[int] | None:
     """The ks asked for, or the usual ones, and those that rules need."""
     try:
@@ -229,13 +249,16 @@ def _unusual(wanted: list[Rule]) -> str | None:
     return rules.unusual_metric(wanted) or None
 
 
-def _configurations(path: Path | None) -> Any:
+def _configurations(path: Path | None) -> list[Json] | None:
     if path is None:
         return None
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        read = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}") from error
+    if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
+        raise UsageError(f'{path} is no list of configurations, such as [{{"mode": "hybrid"}}].')
+    return read
 
 
 def _how(evaluation_id: str) -> str:

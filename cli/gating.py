@@ -39,7 +39,7 @@ def gate(
         list[str] | None, typer.Option(metavar="RULE", help="How far below the baseline: 'mrr@10=0.02'.")
     ] = None,
     no_significant_drop: Annotated[
-        bool, typer.Option("--no-significant-drop", help="Not worse than the baseline by a paired test.")
+        bool, typer.Option("--no-significant-drop", help="No fall below the baseline that a paired test shows.")
     ] = False,
     must_pass: Annotated[bool, typer.Option("--must-pass", help="Every must-pass question is found.")] = False,
     min_coverage: Annotated[
@@ -62,6 +62,10 @@ def gate(
 ) -> None:
     """Does a run keep its rules? What cannot be shown to be kept is not.
 
+    --no-significant-drop alone asks the other way round: it breaks where a
+    fall is shown, which takes at least six questions that differ. On a small
+    set, or against any fall, give --max-drop.
+
     Compared with the approved baseline of the run's set, scope and
     configuration name, or with --baseline.
 
@@ -71,6 +75,7 @@ def gate(
     Examples:
 
       touchstone gate EVALUATION --fail-under 'mrr@10=0.70' --no-significant-drop
+      touchstone gate EVALUATION --max-drop 'mrr@10=0.02'
       touchstone gate RUN --gate merge --junit out.xml --markdown out.md
       touchstone gate --gate merge --past 20
     """

@@ -20,6 +20,9 @@ Modes = Annotated[
 ]
 TopK = Annotated[int | None, typer.Option(min=1, help="How many results. Default: 10.")]
 Level = Annotated[str | None, typer.Option(metavar="document|passage", help="Instead of the set's own.")]
+Cache = Annotated[
+    bool, typer.Option(help="Use what is known already: embeddings, scores, and results that nothing has changed for.")
+]
 Reranker = Annotated[str | None, typer.Option(help="For the _rerank modes, such as http:NAME or local.")]
 
 

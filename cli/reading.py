@@ -381,4 +381,4 @@ def _quality(base: Json) -> str:
     quality = base["quality"]
     if not quality or quality["value"] is None:
         return ""
-    return f"{quality['mode']} {quality['metric']} {quality['value']:.3f}"
+    return f"{quality['mode']} {quality['metric']} {quality['value']:.3f} of {quality['set_name']}"

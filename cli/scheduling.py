@@ -7,7 +7,7 @@ import typer
 from cli import choosing, output
 from cli.client import Client
 from cli.errors import UsageError
-from cli.options import AsJson, Base, Collection, Modes, Reranker, Source, TopK, Workspace, words
+from cli.options import AsJson, Base, Cache, Collection, Modes, Reranker, Source, TopK, Workspace, words
 from touchstone import tables
 
 app = typer.Typer()
@@ -60,12 +60,16 @@ def create(
     modes: Modes = None,
     top_k: TopK = None,
     reranker: Reranker = None,
+    cache: Cache = True,
     grace: Annotated[
         float | None, typer.Option(metavar="HOURS", help="How late a slot may still be caught up. Default: 6.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a schedule.
+
+    A night that nothing has changed for takes over the results of an earlier
+    run; with --no-cache every night asks everything, and measures latency.
 
     Examples:
 
@@ -86,6 +90,7 @@ def create(
             "modes": words(modes),
             "top_k": top_k,
             "reranker": reranker,
+            "cache": None if cache else False,
         }
         made = client.create_schedule(
             name,

@@ -19,7 +19,14 @@ from console.access import PageRequest, page
 from console.confirming import Asking
 
 _MOST = 200
-_FIRST = {"cron": "0 2 * * *", "time_zone": "UTC", "grace_hours": "6", "enabled": True, "modes": list(DEFAULT_MODES)}
+_FIRST = {
+    "cron": "0 2 * * *",
+    "time_zone": "UTC",
+    "grace_hours": "6",
+    "enabled": True,
+    "modes": list(DEFAULT_MODES),
+    "cache": True,
+}
 _ZONES = ("UTC", "Europe/Berlin", "Europe/London", "Europe/Istanbul", "America/New_York", "Asia/Tokyo")
 
 
@@ -101,6 +108,7 @@ def _take(request: PageRequest, found: Schedule | None) -> HttpResponse:
         form = {name: request.POST.get(name, "").strip() for name in ("name", "set", "base", "cron", "time_zone")}
         form |= {"grace_hours": request.POST.get("grace_hours", "").strip(), "top_k": request.POST.get("top_k", "")}
         form |= {"enabled": "enabled" in request.POST, "modes": request.POST.getlist("modes")}
+        form["cache"] = "cache" in request.POST
         try:
             saved = _save(request, found, form)
         except faults.EXPECTED as error:
@@ -150,6 +158,8 @@ def _save(request: PageRequest, found: Schedule | None, form: dict[str, Any]) ->
             body["modes"] = form["modes"]
         if form["top_k"].isdigit():
             body["top_k"] = int(form["top_k"])
+        if not form["cache"]:
+            body["cache"] = False
         values["request"] = body
     if found is None:
         return schedules.create(request.workspace, Settings(**values), now=timezone.now())
@@ -170,8 +180,10 @@ def _form(found: Schedule | None) -> dict[str, Any]:
         "enabled": found.enabled,
         "modes": body.get("modes") or list(DEFAULT_MODES),
         "top_k": body.get("top_k", ""),
+        "cache": body.get("cache", True),
     }
 
 
 def _is_plain(body: dict[str, Any]) -> bool:
-    return set(body) <= {"question_set", "scope", "modes", "top_k"} and set(body.get("scope", {})) == {"knowledge_base"}
+    shown = {"question_set", "scope", "modes", "top_k", "cache"}
+    return set(body) <= shown and set(body.get("scope", {})) == {"knowledge_base"}

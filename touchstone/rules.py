@@ -9,6 +9,8 @@ from typing import Any
 Values = Mapping[str, Any]
 
 DONE, COULD_NOT_RUN, WRONG_USAGE, RULE_BROKE, NOT_COVERED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+_ALIASES = {"dense": "semantic", "fulltext": "keyword"}
+_DEFAULT_MODES = ("hybrid_rerank", "hybrid")
 _METRIC = re.compile(r"[a-z]+(\([a-z]+=[a-z]+\))?@([1-9][0-9]{0,3})")
 
 
@@ -43,6 +45,21 @@ def parse(text: str) -> Rule:
             " every mode, 'hybrid:mrr@10=0.70' for one."
         )
     return Rule(mode=mode, metric=metric, least=least)
+
+
+def run_names(modes: Sequence[str] | None, configurations: Sequence[Values] | None = None) -> list[str]:
+    """What the service will call the runs of a request, so that a rule without a run is refused before the questions
+    are asked."""
+    if not modes and not configurations:
+        return list(_DEFAULT_MODES)
+    items = [*({"mode": mode} for mode in modes or ()), *(configurations or ())]
+    return [_run_name(item) for item in items]
+
+
+def _run_name(item: Values) -> str:
+    base, _, suffix = str(item.get("mode", "hybrid")).partition("_rerank")
+    is_reranked = str(item.get("mode", "")).endswith("_rerank") or bool(item.get("reranker"))
+    return str(item.get("name") or f"{_ALIASES.get(base, base)}{'_rerank' if is_reranked else ''}{suffix}")
 
 
 def check_modes(rules: Sequence[Rule], names: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """What a run has to keep, and whether it does: the rules of a gate, read and checked.
 
 A rule that cannot be shown to be kept is not kept: failed questions, changed labels and a missing baseline never let a
-run through.
+run through. `significant_drop` asks the other way round, for a fall that is shown, and says where one could not be.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +11,10 @@ from math import isfinite
 from typing import Any
 
 from backend.core.comparison import Decision, Paired, Verdict
+from backend.core.comparison.verdicts import LEAST_DIFFERING
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.metric_keys import MetricKey
+from backend.core.resampling import TIE
 
 MOST_RULES = 100
 
@@ -183,6 +185,7 @@ class Against:
 class Figures:
     """One run as the rules see it. `lacking` are the keys of must-pass questions that were missed, `unanswered` of
     those without a result. `spent` None: no price is known. `has_ended` is false for one that was cancelled or failed.
+    Of `n_reused` questions the result, with its latency, is that of an earlier run; of all where `is_rescored`.
     """
 
     name: str
@@ -196,6 +199,8 @@ class Figures:
     lacking: tuple[str, ...] = ()
     unanswered: tuple[str, ...] = ()
     latency_ms: Mapping[str, float] = field(default_factory=dict)
+    n_reused: int = 0
+    is_rescored: bool = False
     spent: float | None = None
     currency: str = ""
     against: Against | None = None
@@ -306,7 +311,19 @@ def _significant_drop(rule: Rule, run: Figures) -> _Found:
         return Status.UNCOVERED, said, None
     is_kept = decision.verdict not in {Verdict.WORSE, Verdict.NOT_COMPARABLE}
     paired = against.paired.get(metric)
-    return (Status.KEPT if is_kept else Status.BROKEN), said, paired.mean_delta if paired else None
+    if paired is None or paired.mean_delta is None:
+        return (Status.KEPT if is_kept else Status.BROKEN), said, None
+    if decision.verdict is Verdict.TOO_FEW_QUESTIONS and paired.mean_delta < -TIE:
+        said = f"{said}. {_unshown_fall(paired)}"
+    return (Status.KEPT if is_kept else Status.BROKEN), said, paired.mean_delta
+
+
+def _unshown_fall(paired: Paired) -> str:
+    """A change of three answers should not fail every merge, nor pass without a word."""
+    why = "the questions are too few to show that"
+    if paired.n_differing < LEAST_DIFFERING:
+        why = "too few questions differ for this rule to break at all"
+    return f"The mean fell, and {why}; a rule with a largest drop (--max-drop, `drop`) covers it"
 
 
 def _must_pass(rule: Rule, run: Figures) -> _Found:  # noqa: ARG001  as all checks
@@ -338,14 +355,27 @@ def _latency(rule: Rule, run: Figures) -> _Found:
     if found is None:
         return Status.UNCHECKED, "no latency was measured", None
     said = f"{rule.percentile} of the latency is {found:,.0f} ms, at most {most:,.0f} ms"
-    return (Status.KEPT if found <= most else Status.BROKEN), f"{said} are allowed", found
+    return (Status.KEPT if found <= most else Status.BROKEN), f"{said} are allowed{_measured_then(run)}", found
+
+
+def _measured_then(run: Figures) -> str:
+    """What is to be known where a latency was not measured in this run."""
+    if run.is_rescored:
+        return "; it was measured in the run that this one was scored from"
+    if not run.n_reused:
+        return ""
+    whose = "its results" if run.n_reused >= run.n_questions else f"{run.n_reused:,} of {run.n_questions:,} results"
+    return (
+        f"; {whose} were taken over from an earlier run, with the latency measured then"
+        " (evaluate with --no-cache, `cache: false`, to measure it now)"
+    )
 
 
 def _spend(rule: Rule, run: Figures) -> _Found:
     most = rule.limit or 0.0
     if run.spent is None:
         return Status.UNCHECKED, "what it cost is not known: a price is missing (TOUCHSTONE_PRICES)", None
-    said = f"it cost {run.spent:.4f} {run.currency}, at most {most:g} is allowed"
+    said = f"it cost {f'{run.spent:.4f} {run.currency}'.strip()}, at most {most:g} is allowed"
     return (Status.KEPT if run.spent <= most + 1e-12 else Status.BROKEN), said, run.spent
 
 

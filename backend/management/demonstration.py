@@ -18,10 +18,10 @@ from backend.models import (
     SourceSetFile,
     Workspace,
 )
-from backend.queries import knowledge, questions
+from backend.queries import knowledge, questions, reused
 from backend.queries.evaluations import EvaluationDetail
 from backend.queries.knowledge import BaseState
-from backend.services import evaluations, reuse, samples, sources
+from backend.services import evaluations, samples, sources
 from backend.services.evaluation_requests import Request
 from touchstone.progress import Bar
 
@@ -130,7 +130,7 @@ def _cached(told: list[EvaluationDetail], *, n_passages_embedded: int, n_questio
     costs = [run.cost for one in told for run in one.evaluation.runs]
     n_scores = int(sum(cost.get("rerank_cached", 0) for cost in costs))
     n_calls = int(sum(cost.get("rerank_calls", 0) for cost in costs))
-    n_reused = int(sum(cost.get(reuse.REUSED, 0) for cost in costs))
+    n_reused = int(sum(cost.get(reused.REUSED, 0) for cost in costs))
     if n_reused == sum(one.evaluation.n_questions * len(one.evaluation.runs) for one in told):
         return f"Nothing has changed since the last time: its {n_reused} results were taken over, none searched for."
     return (

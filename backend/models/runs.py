@@ -63,7 +63,7 @@ class Run(models.Model):
     `kind` says how its rankings came to be, `origin` the particulars of what was not searched here: of a re-scored run
     the run it came from (also `derived_from`, as long as that is there) and how much of its rankings was kept, of an
     imported one the file and what reading it told. Of a searched run `asked_with` is a fingerprint of its providers,
-    and `reused_from` the run whose results it took over (services/reuse.py).
+    and `reused_from` the run whose results it took over (services/reuse.py, queries/reused.py).
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

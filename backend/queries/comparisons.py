@@ -8,12 +8,14 @@ from django.db import connection
 
 from backend.core import comparison
 from backend.core.comparison import Candidate, Comparison, Paired, Pairing, Side
+from backend.core.comparison.sides import differences
 from backend.core.comparison.verdicts import DEFAULT_MARGIN
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.measuring import Measurer
 from backend.core.metric_keys import MetricKey
 from backend.core.types import GOOD_OUTCOMES, Level, Outcome
 from backend.models import Question, Run, Workspace
+from backend.queries import reused
 from backend.queries import runs as run_queries
 from backend.queries.runs import RunRow
 
@@ -93,14 +95,10 @@ def compare(
     # Runs of one set are mostly measured alike: what one list gives is worked out once for all of them.
     measurers: dict[tuple[str, ...], Measurer] = {}
     read = [_read(run, measurers) for run in runs]
-    eligible: dict[str, bool] = {}
-    for one in read:
-        # A question without a judged list says nothing about its expectations: another run may know.
-        for key, known in one.eligible.items():
-            if known is not None or key not in eligible:
-                eligible[key] = known is not False
     sides = [_side(run, one) for run, one in zip(runs, read, strict=True)]
-    asked = [key for key, is_eligible in eligible.items() if is_eligible]
+    # A run that is not comparable was asked other questions, or counts them otherwise.
+    alike = [one for side, one in zip(sides, read, strict=True) if not differences(sides[0], side)]
+    asked = _eligible(alike, runs[0])
     made = comparison.compare(sides[0], sides[1:], primary=primary, eligible=asked, seed=SEED, margin=margin)
     texts: dict[str, str] = {}
     tags: dict[str, set[str]] = {}
@@ -115,6 +113,24 @@ def compare(
         texts=texts,
         by_tag=_by_tag(made.candidates, tags, primary=primary, eligible=asked),
     )
+
+
+def _eligible(read: Sequence["_Read"], baseline: Run) -> list[str]:
+    """The questions with R >= 1 that are not unanswerable, in the baseline's order. What no judged list tells is read
+    from the set, so that a pair has the same questions whichever runs stand beside it; without its set such a question
+    counts as one that can be scored."""
+    eligible: dict[str, bool | None] = {}
+    for one in read:
+        for key, known in one.eligible.items():
+            if eligible.get(key) is None:
+                eligible[key] = known
+    questions = Question.objects.filter(version=baseline.evaluation.question_set_version_id)
+    if None in eligible.values() or len(eligible) < questions.count():
+        for key, expect, unanswerable in questions.order_by("ordinal").values_list("key", "expect", "unanswerable"):
+            if eligible.get(key) is None:
+                has_relevant = any(one.get("grade", 1.0) >= baseline.threshold for one in expect)
+                eligible[key] = has_relevant and not unanswerable
+    return [key for key, is_eligible in eligible.items() if is_eligible is not False]
 
 
 def _by_tag(
@@ -189,6 +205,7 @@ def _read(run: Run, measurers: dict[tuple[str, ...], Measurer]) -> _Read:
 def _side(run: Run, read: _Read) -> Side:
     return Side(
         name=f"{run.name} ({run.label or f'…{str(run.id)[-6:]}'})",
+        question_set=run_queries.question_set_of(run),
         set_hash=run.set_hash,
         level=Level(run.level),
         threshold=run.threshold,
@@ -197,6 +214,8 @@ def _side(run: Run, read: _Read) -> Side:
         values=read.values,
         first_ranks=read.first_ranks,
         corpus_fingerprint=run.corpus_fingerprint,
+        measured_in=reused.measured_in(run),
+        is_copy=reused.is_copy(run),
     )
 
 

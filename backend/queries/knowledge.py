@@ -26,9 +26,11 @@ class BaseState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """The latest figure: of the last scored run over the base, by its primary metric. `value` None: nothing scored."""
+    """The latest figure: of the last scored run over the base, by its primary metric. `set_name` is the set asked, as
+    `name@number`. `value` None: nothing scored."""
 
     run_id: UUID
+    set_name: str
     mode: str
     metric: str
     value: float | None
@@ -252,11 +254,13 @@ def _latest_quality(base_ids: list[UUID]) -> dict[UUID, Quality]:
         Run.objects.filter(knowledge_base__in=base_ids, state=RunState.SCORED)
         .order_by("knowledge_base", "-finished_at", "ordinal", "id")
         .distinct("knowledge_base")
-        .only("id", "knowledge_base", "mode", "primary_metric", "metrics", "finished_at")
+        .select_related("evaluation")
+        .only("knowledge_base", "mode", "primary_metric", "metrics", "finished_at", "evaluation__set_name")
     )
     return {
         run.knowledge_base_id: Quality(
             run_id=run.id,
+            set_name=run.evaluation.set_name,
             mode=run.mode,
             metric=run.primary_metric,
             value=_figure(run.metrics.get(run.primary_metric)),

@@ -122,6 +122,12 @@ def get_run(workspace: Workspace, key: object) -> Run:
     return get(of(workspace), key, what="run")
 
 
+def question_set_of(run: Run) -> str:
+    """The set that a run asked, whatever its version: by its name, where it was deleted."""
+    version = run.evaluation.question_set_version
+    return run.evaluation.set_name.rpartition("@")[0] if version is None else str(version.question_set_id)
+
+
 def row(
     run: Run,
     *,

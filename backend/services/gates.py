@@ -13,11 +13,12 @@ from backend.core.comparison import Decision, Paired, Verdict
 from backend.core.errors import ConflictError, NotFoundError, TouchstoneError
 from backend.core.gates import Against, Figure, Figures, Report, Rule, RuleKind
 from backend.core.metric_keys import MetricKey
-from backend.core.states import TERMINAL, EvaluationState, RunState
+from backend.core.states import TERMINAL, EvaluationState, RunKind, RunState
 from backend.core.types import GOOD_OUTCOMES
 from backend.models import Baseline, Evaluation, Gate, Question, Result, Run, Schedule, SpendEntry, Workspace
-from backend.queries import comparisons
+from backend.queries import comparisons, reused
 from backend.queries.lookups import as_uuid, get
+from backend.queries.runs import question_set_of
 from backend.services import alerts as alert_service
 from backend.services import baselines
 
@@ -232,11 +233,14 @@ def _itself(run: Run, name: str) -> Against:
 
 def _differences(before: Run, after: Run) -> tuple[tuple[str, ...], bool]:
     reasons = []
-    if before.set_hash != after.set_hash:
+    is_one_set = question_set_of(before) == question_set_of(after)
+    if before.set_hash != after.set_hash and is_one_set:
         reasons.append("the labels have changed since it was approved")
     if before.metric_definitions != after.metric_definitions:
         reasons.append("the metrics are defined differently since")
     asks = bool(reasons)
+    if before.set_hash != after.set_hash and not is_one_set:
+        reasons.append("they asked different question sets")
     if (before.level, before.threshold) != (after.level, after.threshold):
         reasons.append("they count results at different levels or thresholds")
     return tuple(reasons), asks
@@ -266,6 +270,8 @@ def _figures(run: Run, *, against: Against | None) -> Figures:
         lacking=lacking,
         unanswered=unanswered,
         latency_ms={name: float(value) for name, value in latency.items() if name != "n"},
+        n_reused=reused.n_reused(run),
+        is_rescored=run.kind == RunKind.RESCORED,
         spent=spent,
         currency=currency,
         against=against,
@@ -309,8 +315,10 @@ def _must_pass(run: Run) -> tuple[tuple[str, ...], tuple[str, ...], int]:
 
 
 def _spent(run: Run) -> tuple[float | None, str]:
-    """What the run's whole evaluation was billed: calls are shared by its runs. None where a price is missing."""
+    """What the run's whole evaluation was billed: calls are shared by its runs. None where a price is missing. What was
+    taken over or cached cost nothing."""
     rows = list(SpendEntry.objects.filter(owner=run.evaluation_id).values_list("amount", "currency"))
-    if any(amount is None for amount, _ in rows) or (not rows and any(run.cost.values())):
+    called = any(amount for name, amount in run.cost.items() if name != reused.REUSED and not name.endswith("_cached"))
+    if any(amount is None for amount, _ in rows) or (not rows and called):
         return None, ""
     return float(sum(amount for amount, _ in rows if amount is not None)), rows[0][1] if rows else ""

@@ -12,19 +12,20 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from backend.core.configs import fingerprint
 from backend.core.states import RunKind, RunState
 from backend.models import ProgressEntry, Result, Run
 from backend.providers.base import ProviderError
 from backend.queries.corpora import generations_as_json
+from backend.queries.reused import is_copy
 from backend.search import providers
 from backend.services import results
 from backend.services.plans import Plan, PlannedRun
 
 # Questions taken over in one commit.
 AT_ONCE = 2000
-REUSED = "reused"
 _TAKE = results.noted("""
 INSERT INTO backend_result (run_id, ordinal, question_key, epoch, outcome, code, reason, first_rank, judged, ranking,
                             cut, ann_recall, depth, timings, units, created_at)
@@ -58,8 +59,8 @@ def asked_with(plan: Plan, planned: PlannedRun) -> str:
 
 
 def sources(plan: Plan, corpora: Corpora, asked: Mapping[UUID, str]) -> dict[UUID, UUID]:
-    """By run: the latest one whose good results are this one's as well. `corpora`: what each run's Indexes hold now,
-    `asked`: what it is asked with."""
+    """By run: the latest one whose good results are this one's as well; the run that it took them all over from, where
+    that is one, too. `corpora`: what each run's Indexes hold now, `asked`: what it is asked with."""
     if not plan.use_cache or plan.version_id is None:
         return {}
     found = {}
@@ -69,7 +70,8 @@ def sources(plan: Plan, corpora: Corpora, asked: Mapping[UUID, str]) -> dict[UUI
             continue
         generations, corpus = corpora[run.id]
         earlier = (
-            Run.objects.filter(
+            Run.objects.select_related("evaluation")
+            .filter(
                 workspace_id=run.workspace_id,
                 kind=RunKind.SEARCHED,
                 state=RunState.SCORED,
@@ -89,11 +91,10 @@ def sources(plan: Plan, corpora: Corpora, asked: Mapping[UUID, str]) -> dict[UUI
             )
             .exclude(evaluation_id=plan.evaluation_id)
             .order_by("-finished_at")
-            .values_list("id", flat=True)
-            .first()
         )
-        if earlier is not None:
-            found[run.id] = earlier
+        latest = earlier.first()
+        if latest is not None:
+            found[run.id] = _measured(latest, among=earlier).id
     return found
 
 
@@ -114,6 +115,16 @@ def drop(run_ids: Sequence[UUID]) -> None:
     ProgressEntry.objects.filter(run__in=run_ids).delete()
     Result.objects.filter(run__in=run_ids).delete()
     Run.objects.filter(id__in=run_ids).update(corpus_fingerprint="", generations={}, origin={})
+
+
+def _measured(run: Run, *, among: QuerySet[Run]) -> Run:
+    """So that nights without a change name the one that was measured, not each the night before."""
+    while is_copy(run):
+        origin = among.filter(id=run.origin["reused_from"]).first()
+        if origin is None:
+            break
+        run = origin
+    return run
 
 
 def blocks(plan: Plan) -> Iterator[range]:

@@ -66,6 +66,16 @@ def test_two_runs_of_one_configuration_have_no_difference(world: World, runs: li
     assert again is not None
     one = compare(world.client, runs[0].id, again.id).json()["candidates"][0]
     assert (one["primary"]["mean_delta"], one["primary"]["n_ties"], one["warnings"]) == (0, 3, [])
+    assert one["sentence"].endswith("The candidate took over all its results from the baseline, so they are the same.")
+    world.evaluate(modes=["keyword"])
+    engine.drain()
+    third = Run.objects.order_by("-id")[0]
+    said = compare(world.client, again.id, third.id).json()["candidates"][0]["sentence"]
+    assert said.endswith("Both took over their results from one earlier run, so they are the same.")
+    world.evaluate(modes=["keyword"], cache=False)
+    engine.drain()
+    asked_anew = Run.objects.order_by("-id")[0]
+    assert "took over" not in compare(world.client, again.id, asked_anew.id).json()["candidates"][0]["sentence"]
 
 
 def test_runs_of_different_sets_are_not_comparable_and_it_says_why(world: World, runs: list[Run]) -> None:
@@ -79,6 +89,30 @@ def test_runs_of_different_sets_are_not_comparable_and_it_says_why(world: World,
     one = compare(world.client, runs[0].id, newest.id).json()["candidates"][0]
     assert (one["verdict"], one["primary"]) == ("not comparable", None)
     assert "different versions of the question set" in one["sentence"]
+
+
+def test_a_pair_is_the_same_whatever_stands_beside_it(world: World, runs: list[Run]) -> None:
+    """A third run of another set brings no questions, and a comparable one knows no more of them than the set does."""
+    questions = [{"id": f"x{n}", "question": f"question {n}", "expected": ["policies/leave.md"]} for n in range(9)]
+    other = world.client.post(f"{API}/question-sets", {"name": "other", "questions": questions}).json()["id"]
+    world.evaluate(question_set=other)
+    world.evaluate(modes=["keyword"], configurations=[OTHER])
+    engine.drain()
+    *third, stranger = [*Run.objects.order_by("-id")[:2], Run.objects.get(evaluation__set_name="other@1")]
+    # One question failed in both, one was asked in neither: a pair alone has no judged list of them.
+    for ordinal, change in ((1, {"outcome": "error", "judged": None, "first_rank": None}), (2, None)):
+        rows = Result.objects.filter(run__in=runs[:2], ordinal=ordinal)
+        rows.update(**change) if change else rows.delete()
+    alone = compare(world.client, runs[0].id, runs[1].id).json()["candidates"][0]
+    assert (alone["primary"]["n"], alone["primary"]["n_dropped"]) == (1, 2)
+    assert "only 1 of 3 questions" in alone["sentence"]
+    refused = compare(world.client, runs[0].id, stranger.id).json()["candidates"][0]
+    assert refused["sentence"] == "Not comparable: they asked different question sets."
+    for beside in ([stranger.id], [third[0].id], [third[0].id, stranger.id]):
+        assert compare(world.client, runs[0].id, runs[1].id, *beside).json()["candidates"][0] == alone
+    # The unanswerable one is no loss, asked or not.
+    Result.objects.filter(run__in=runs[:2], ordinal=3).delete()
+    assert compare(world.client, runs[0].id, runs[1].id).json()["candidates"][0] == alone
 
 
 @pytest.mark.parametrize(

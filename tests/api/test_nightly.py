@@ -92,6 +92,21 @@ def test_a_schedule_is_made_changed_run_and_deleted(world: World) -> None:
     assert Evaluation.objects.filter(id=started.json()["evaluation"]).exists()
 
 
+def test_a_schedule_asks_everything_each_time_where_it_is_told_to(world: World) -> None:
+    body = schedule_body(world)
+    body["evaluation"]["cache"] = False
+    address = f"{API}/schedules/{world.client.post(f'{API}/schedules', body).json()['id']}"
+    started = world.client.post(f"{address}/run-now").json()["evaluation"]
+    assert Evaluation.objects.get(id=started).use_cache is False
+    Evaluation.objects.update(state=EvaluationState.COMPLETED)
+    body["evaluation"]["cache"] = True
+    world.client.patch(address, {"evaluation": body["evaluation"]})
+    started = world.client.post(f"{address}/run-now").json()["evaluation"]
+    assert Evaluation.objects.get(id=started).use_cache is True
+    body["evaluation"]["cache"] = "no"
+    assert world.client.patch(address, {"evaluation": body["evaluation"]}).json()["field"] == "evaluation.cache"
+
+
 def test_faults_of_a_schedule_name_their_fields(world: World) -> None:
     body = schedule_body(world, cron="0 25 * * *", time_zone="Mars", grace_seconds=5)
     body["evaluation"] = {"question_set": world.set_id, "scope": world.scope, "topk": 3}
@@ -131,6 +146,19 @@ def test_a_run_is_approved_and_then_held_to(world: World, make_run: Callable[...
     assert world.client.delete(f"{API}/baselines/{made.json()['id']}").status_code == 204
     assert world.client.get(f"{API}/baselines").json()["results"] == []
     assert world.client.get(f"{API}/baselines", {"retired": "true"}).json()["results"][0]["state"] == "retired"
+
+
+def test_a_baseline_of_another_set_asks_for_no_approval_of_new_labels(
+    world: World, make_run: Callable[..., Run]
+) -> None:
+    well = make_run(*WELL)
+    other = world.client.post(f"{API}/question-sets", {"name": "other", "questions": QUESTIONS[:2]}).json()["id"]
+    run = Run.objects.get(evaluation_id=world.evaluate(question_set=other).json()["id"])
+    finish(run)
+    body = {"run": str(run.id), "rules": [{"rule": "drop", "most": 0.1}], "baseline": str(well.id)}
+    told = world.client.post(f"{API}/gates/check", body).json()["results"][0]
+    assert told["status"] == "broken"
+    assert told["sentence"].endswith("they asked different question sets")
 
 
 def test_an_open_run_is_no_baseline_and_no_gate_lets_it_through(world: World) -> None:
@@ -220,7 +248,13 @@ def test_the_pages_show_what_there_is_and_take_what_is_written(world: World, mak
     made = person.post("/schedules/new", form)
     assert made.status_code == 302, made.content
     assert b"0 2 * * *" in person.get(made["Location"]).content
-    assert person.get(f"{made['Location']}/change").status_code == 200
+    box = b'name="cache"'
+    assert Schedule.objects.get().request["cache"] is False
+    assert box + b">" in person.get(f"{made['Location']}/change").content
+    assert person.post(f"{made['Location']}/change", {**form, "cache": "on"}).status_code == 302
+    assert "cache" not in Schedule.objects.get().request
+    for path in (f"{made['Location']}/change", "/schedules/new"):
+        assert box + b" checked" in person.get(path).content
     watched = {"name": "watching", "schedule": str(Schedule.objects.get().id), "enabled": "on"}
     gate = {"name": "merge", "schedule": "", "enabled": "on"}
     assert person.post("/gates/new", {**gate, "rules": "[{}]"}).status_code == 422
@@ -229,6 +263,8 @@ def test_the_pages_show_what_there_is_and_take_what_is_written(world: World, mak
     kept = person.post("/gates/new", {**gate, "rules": rules})
     run = make_run(*LOST)
     assert b"hit@10 is 0.333" in person.get(f"{kept['Location']}?past=1").content
+    for path in ("/bases", f"/bases/{world.base.knowledge_base.id}"):
+        assert b", of <span>golden@1</span>" in person.get(path).content, path
     assert person.post("/gates/new", {**watched, "rules": rules}).status_code == 302
     assert b"nightly" in person.get("/gates").content
     assert person.get(f"/runs/{run.id}/approve").status_code == 200

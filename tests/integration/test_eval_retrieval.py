@@ -144,7 +144,11 @@ def test_rules_decide_the_exit_code(base: Base, golden: Path, evaluate: Callable
     assert (broke.code, "rule broken: keyword: mrr@10 is 0.500" in broke.err) == (3, True)
     not_run = evaluate(golden, "--knowledge-base", base.knowledge_base.id, "--fail-under", "semantic:mrr@10=0")
     assert (not_run.code, "semantic: mrr@10 is n/a" in not_run.err) == (3, True)
-    assert evaluate(*arguments, "--fail-under", "hybrid:mrr@10=0.5").code == 2, "it is not measured"
+    there = Evaluation.objects.order_by("-id")[0]
+    for asked in (arguments, ("--follow", there.id)):
+        refused = evaluate(*asked, "--fail-under", "fulltext:mrr@10=0.5")
+        assert (refused.code, "The rule on 'fulltext' has no run" in refused.err) == (2, True)
+    assert Evaluation.objects.order_by("-id")[0].id == there.id, "nothing was started"
 
 
 def test_every_fault_of_a_file_is_told_by_line_and_nothing_is_started(

@@ -263,6 +263,7 @@ def test_the_quality_figure_is_that_of_the_latest_scored_run() -> None:
 
     assert quality is not None
     assert (quality.run_id, quality.value, quality.metric) == (latest.id, 0.8, "mrr@10")
+    assert quality.set_name == evaluation.set_name
 
 
 def test_other_workspaces_ids_and_malformed_ids_are_not_found_alike() -> None:

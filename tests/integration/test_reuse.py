@@ -13,8 +13,9 @@ from backend.core.errors import ConflictError
 from backend.core.states import EvaluationState, SliceKind
 from backend.core.types import Outcome
 from backend.models import Evaluation, Index, IndexedDocument, QuestionSet, Result, Run, Slice
+from backend.queries import reused
 from backend.search import providers
-from backend.services import evaluation_requests, evaluations, question_sets, retention, reuse
+from backend.services import evaluation_requests, evaluations, gates, question_sets, retention, reuse
 from backend.services.evaluation_requests import Request
 from backend.services.handlers import prepare
 from tests.engine import drain
@@ -78,7 +79,7 @@ def rows(evaluation: Evaluation) -> list[tuple[Any, ...]]:
 
 
 def n_reused(evaluation: Evaluation) -> list[int]:
-    return [int(run.cost.get(reuse.REUSED, 0)) for run in evaluation.runs.order_by("ordinal")]
+    return [reused.n_reused(run) for run in evaluation.runs.order_by("ordinal")]
 
 
 def test_the_same_again_takes_everything_over_and_searches_nothing(standin: Standin, base: Base, asked: str) -> None:
@@ -98,12 +99,52 @@ def test_the_same_again_takes_everything_over_and_searches_nothing(standin: Stan
     assert kinds == {SliceKind.PREPARE, SliceKind.AGGREGATE}
 
 
-def test_a_third_takes_over_from_the_latest(base: Base, asked: str) -> None:
-    evaluated(base, asked)
-    second = evaluated(base, asked)
-    third = evaluated(base, asked)
-    assert third.runs.first().origin["reused_from"] == str(second.runs.first().id)  # type: ignore[union-attr]
+def runs_of(evaluation: Evaluation) -> list[Run]:
+    return list(evaluation.runs.order_by("ordinal"))
+
+
+def test_a_third_takes_over_from_the_run_that_was_measured_while_that_is_there(base: Base, asked: str) -> None:
+    first, second, third = (evaluated(base, asked) for _ in range(3))
+    assert [run.origin["reused_from"] for run in runs_of(third)] == [str(run.id) for run in runs_of(first)]
     assert rows(third) == rows(second)
+    # A copy of a copy, as an earlier release left it.
+    copied = runs_of(third)[0]
+    copied.origin["reused_from"] = str(runs_of(second)[0].id)
+    copied.save(update_fields=["origin"])
+    assert reused.measured_in(copied) == str(runs_of(first)[0].id)
+    fourth = evaluated(base, asked)
+    assert runs_of(fourth)[0].origin["reused_from"] == str(runs_of(first)[0].id)
+    first_id = runs_of(first)[0].id
+    first.delete()
+    for _ in range(2):
+        assert runs_of(evaluated(base, asked))[0].origin["reused_from"] == str(runs_of(fourth)[0].id)
+    assert reused.measured_in(copied) == str(first_id)
+
+
+def test_a_later_measurement_of_the_same_comes_before_the_first(base: Base, asked: str) -> None:
+    evaluated(base, asked)
+    anew = evaluated(base, asked, cache=False)
+    assert runs_of(evaluated(base, asked))[0].origin["reused_from"] == str(runs_of(anew)[0].id)
+
+
+def test_a_copy_that_had_to_ask_some_is_the_source_of_the_next(base: Base, asked: str) -> None:
+    first = evaluated(base, asked)
+    failed = Result.objects.filter(run__evaluation=first, ordinal=1, run__ordinal=1)
+    failed.update(outcome=Outcome.ERROR, code="PROVIDER_UNAVAILABLE", judged=None, ranking=[])
+    completed = evaluated(base, asked)
+    third = evaluated(base, asked)
+    assert n_reused(third) == [N, N]
+    sources = [run.origin["reused_from"] for run in runs_of(third)]
+    assert sources == [str(runs_of(first)[0].id), str(runs_of(completed)[1].id)]
+
+
+def test_a_gate_says_that_a_latency_was_measured_earlier_and_that_nothing_was_paid(base: Base, asked: str) -> None:
+    rules = gates.parse([{"rule": "latency", "most": 60_000}, {"rule": "spend", "most": 0}])
+    for is_told in (False, True):
+        evaluation = evaluated(base, asked, modes=["keyword"])
+        latency, spend, _ = gates.check(base.workspace, runs_of(evaluation)[:1], rules).report.results
+        assert ("measured then" in latency.sentence) == is_told
+        assert (spend.status, spend.sentence) == ("kept", "keyword: it cost 0.0000, at most 0 is allowed")
 
 
 def test_without_the_cache_everything_is_asked_again(base: Base, asked: str) -> None:

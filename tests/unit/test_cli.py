@@ -103,6 +103,13 @@ def test_nothing_listening_asks_whether_the_service_runs(
     assert "Traceback" not in ended.err
 
 
+def test_status_names_the_set_that_a_bases_latest_figure_is_of(stub: Stub, touchstone: Callable[..., Ended]) -> None:
+    quality = {"run_id": "r", "set_name": "golden@3", "mode": "keyword", "metric": "mrr@10", "value": 0.0}
+    stub.on("GET /readyz", 200, {"status": "ready", "checks": {}})
+    stub.on("GET knowledge-bases", 200, page({**BASE, "quality": quality})).on("GET evaluations", 200, page())
+    assert "keyword mrr@10 0.000 of golden@3" in touchstone("status").out
+
+
 def test_every_fault_of_a_file_is_told_with_its_line(
     stub: Stub, touchstone: Callable[..., Ended], tmp_path: Path
 ) -> None:
@@ -180,7 +187,7 @@ def test_exit_codes_tell_a_broken_rule_from_failed_questions(
 ) -> None:
     (tmp_path / "my.jsonl").write_text("{}")
     a_service(stub)
-    ended = touchstone("evaluate", "my.jsonl", "--fail-under", "keyword:mrr@10=0.9")
+    ended = touchstone("evaluate", "my.jsonl", "--modes", "keyword", "--fail-under", "keyword:mrr@10=0.9")
     assert (ended.code, "rule broken: keyword: mrr@10 is 0.500" in ended.err) == (3, True)
     counts = {"n_total": 2, "n_scored": 1, "n_error": 1, "n_eligible": 2}
     a_service(stub, a_run("keyword", counts=counts))
@@ -189,6 +196,40 @@ def test_exit_codes_tell_a_broken_rule_from_failed_questions(
     assert touchstone("evaluate", "my.jsonl", "--fail-under", "nonsense").code == 2
     assert touchstone("evaluate").code == 2
     assert touchstone("evaluate", "my.jsonl", "--nonsense").code == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        (["--modes", "hybrid"], "hybrid"),
+        ([], "hybrid_rerank, hybrid"),
+        (["--configurations", "asked.json"], "deep, semantic_rerank"),
+        (["--follow", EVALUATION], "keyword"),
+    ],
+)
+def test_a_rule_on_a_mode_that_is_not_asked_for_is_refused_before_anything_is_sent(
+    stub: Stub, touchstone: Callable[..., Ended], tmp_path: Path, asked: list[str], names: str
+) -> None:
+    (tmp_path / "my.jsonl").write_text("{}")
+    configurations = [{"name": "deep", "mode": "keyword", "depth": 500}, {"mode": "dense", "reranker": "local"}]
+    (tmp_path / "asked.json").write_text(json.dumps(configurations))
+    a_service(stub)
+    questions = [] if "--follow" in asked else ["my.jsonl"]
+    ended = touchstone("evaluate", *questions, *asked, "--fail-under", "fulltext:mrr@10=0.5")
+    assert ended.code == 2
+    assert f"The rule on 'fulltext' has no run. There are: {names}." in ended.err
+    assert not [path for method, path, *_ in stub.asked if method == "POST"]
+
+
+@pytest.mark.parametrize("text", ["{}", "[3]", "nonsense"])
+def test_a_file_that_holds_no_configurations_is_refused(
+    stub: Stub, touchstone: Callable[..., Ended], tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "my.jsonl").write_text("{}")
+    (tmp_path / "asked.json").write_text(text)
+    a_service(stub)
+    ended = touchstone("evaluate", "my.jsonl", "--configurations", "asked.json")
+    assert (ended.code, "asked.json" in ended.err) == (2, True)
 
 
 def test_an_evaluation_that_failed_could_not_run(stub: Stub, touchstone: Callable[..., Ended], tmp_path: Path) -> None:

@@ -138,6 +138,9 @@ def test_a_schedule_is_made_of_what_is_named(stub: Stub, touchstone: Callable[..
         "grace_seconds": 7200,
         "evaluation": {"question_set": "s1", "scope": {"knowledge_base": "b1"}, "modes": ["hybrid"]},
     }
+    stub.asked.clear()
+    touchstone("schedule", "create", "nightly", "--set", "golden", "--cron", "0 2 * * *", "--no-cache")
+    assert sent(stub, "POST schedules")["evaluation"]["cache"] is False
 
 
 def test_a_schedule_is_switched_run_and_told_by_name(stub: Stub, touchstone: Callable[..., Ended]) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from backend.core import configs
 from touchstone import rules
 from touchstone.rules import RuleError
 
@@ -73,6 +74,20 @@ def test_exit_codes_tell_the_worst_that_happened() -> None:
 def test_a_rule_on_a_mode_that_is_not_measured_is_refused() -> None:
     with pytest.raises(RuleError, match="hybrid"):
         rules.check_modes([rules.parse("hybrid:mrr@10=0.5")], ["keyword"])
+
+
+@pytest.mark.parametrize(
+    ("modes", "configurations"),
+    [
+        (None, None),
+        ([], []),
+        (["dense", "fulltext_rerank", "hybrid"], None),
+        (["keyword"], [{}, {"mode": "keyword", "reranker": "local"}, {"mode": "semantic_rerank"}, {"name": "deep"}]),
+    ],
+)
+def test_runs_are_named_as_the_service_names_them(modes: list[str] | None, configurations: list[Any] | None) -> None:
+    made = configs.parse_all(modes=modes, configurations=configurations, reranker="local")
+    assert rules.run_names(modes, configurations) == [one.name for one in made]
 
 
 def test_a_rule_on_a_metric_that_was_not_measured_names_those_there_are() -> None:

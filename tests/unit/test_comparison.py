@@ -24,6 +24,7 @@ def side(name: str, values: Sequence[float | None], *, metric: MetricKey = MRR) 
     return Side(
         corpus_fingerprint="ours",
         name=name,
+        question_set="golden",
         set_hash="set",
         level=Level.DOCUMENT,
         threshold=1.0,
@@ -90,6 +91,7 @@ def test_where_fewer_than_six_differ_that_is_said_instead() -> None:
     ("changes", "words"),
     [
         ({"set_hash": "other"}, "different versions of the question set"),
+        ({"set_hash": "other", "question_set": "other"}, "they asked different question sets"),
         ({"level": Level.PASSAGE}, "the baseline ranks documents and the candidate passages"),
         ({"threshold": 2.0}, "from grade 1 in the baseline and from 2"),
         ({"definitions": "2"}, "different definitions (version 1 and 2)"),
@@ -101,6 +103,31 @@ def test_runs_that_measure_different_things_are_not_compared(changes: dict[str, 
     assert words in candidate.decision.sentence
     assert candidate.primary is None
     assert candidate.decision.p is None
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "words"),
+    [
+        ((False, "a"), (True, "a"), "The candidate took over all its results from the baseline"),
+        ((True, "a"), (False, "a"), "The baseline took over all its results from the candidate"),
+        ((True, "a"), (True, "a"), "Both took over their results from one earlier run"),
+        ((True, "a"), (True, "b"), ""),
+        ((False, "a"), (False, "b"), ""),
+        ((False, ""), (False, ""), ""),
+    ],
+)
+@pytest.mark.parametrize("n", [5, 20])
+def test_results_of_one_measurement_are_the_same_and_that_is_said(
+    baseline: tuple[bool, str], candidate: tuple[bool, str], words: str, n: int
+) -> None:
+    old, new = (
+        replace(side("run", [0.5] * n), is_copy=is_copy, measured_in=measured_in)
+        for is_copy, measured_in in (baseline, candidate)
+    )
+    decision = compare(old, [new], primary=MRR, eligible=list(keyed([0.5] * n)), seed=1).candidates[0].decision
+    assert decision.verdict is (Verdict.NO_DIFFERENCE_SHOWN if n == 20 else Verdict.TOO_FEW_QUESTIONS)
+    assert decision.sentence.endswith(f"{words}, so they are the same.") == bool(words)
+    assert ("differ between the runs" in decision.sentence) == (n == 5 and not words)
 
 
 def test_all_that_differs_is_said_at_once() -> None:

@@ -123,6 +123,45 @@ def test_a_rule_for_every_run_is_checked_on_each() -> None:
     assert gates.check(gates.parse([{**FLOOR, "run": "hybrid"}]), runs).outcome is Outcome.PASSED
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"n_reused": 50}, "its results were taken over from an earlier run, with the latency measured then"),
+        ({"n_reused": 20}, "20 of 50 results were taken over from an earlier run, with the latency measured then"),
+        ({"is_rescored": True}, "measured in the run that this one was scored from"),
+    ],
+)
+def test_a_latency_that_was_measured_in_an_earlier_run_is_said_to_be(changes: dict[str, Any], words: str) -> None:
+    for most, status in ((120, Status.KEPT), (119, Status.BROKEN)):
+        result = outcome({"rule": "latency", "most": most}, **changes).results[0]
+        assert result.status is status
+        told = f"hybrid: p95 of the latency is 120 ms, at most {most} ms are allowed"
+        assert result.sentence.startswith(f"{told}; " if words else told)
+        assert words in result.sentence
+
+
+@pytest.mark.parametrize(
+    ("n_losses", "delta", "verdict", "words"),
+    [
+        (5, -0.214, Verdict.TOO_FEW_QUESTIONS, "too few questions differ for this rule to break at all"),
+        (6, -0.214, Verdict.TOO_FEW_QUESTIONS, "the questions are too few to show that"),
+        (5, 0.214, Verdict.TOO_FEW_QUESTIONS, ""),
+        (0, 0.0, Verdict.TOO_FEW_QUESTIONS, ""),
+        (9, -0.001, Verdict.NO_DIFFERENCE_SHOWN, ""),
+    ],
+)
+def test_a_fall_that_the_test_cannot_show_is_kept_and_says_what_covers_it(
+    n_losses: int, delta: float, verdict: Verdict, words: str
+) -> None:
+    against = beside(delta=delta, verdict=verdict)
+    paired = {"mrr@10": replace(against.paired["mrr@10"], n_losses=n_losses)}
+    result = outcome(TESTED, against=replace(against, paired=paired)).results[0]
+    assert result.status is Status.KEPT
+    assert words in result.sentence
+    assert ("--max-drop" in result.sentence) == bool(words)
+
+
 def test_a_figure_just_below_its_floor_is_not_shown_as_if_it_were_kept() -> None:
     said = outcome(FLOOR, metrics={"mrr@10": Figure(mean=0.74999, n=50, n_total=50)}).results[0].sentence
     assert "0.74999" in said

@@ -43,6 +43,7 @@ def side(name: str, values: Sequence[float]) -> Side:
     keyed = {f"q{at}": value for at, value in enumerate(values)}
     return Side(
         name=name,
+        question_set="set",
         set_hash="s",
         level=Level.DOCUMENT,
         threshold=1.0,

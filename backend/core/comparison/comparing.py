@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.core.comparison.pairing import Paired, QuestionDelta, p_value, pair_all, pairing_of, question_deltas
-from backend.core.comparison.sides import Side, differences, warnings
+from backend.core.comparison.sides import Side, differences, one_measurement, warnings
 from backend.core.comparison.transitions import Transitions, transitions
 from backend.core.comparison.verdicts import (
     DEFAULT_MARGIN,
@@ -162,9 +162,12 @@ def _candidate(
 ) -> Candidate:
     if pairing is None:
         return Candidate(name=candidate.name, decision=not_comparable(differences(baseline, candidate)))
+    why_same = one_measurement(baseline, candidate)
     return Candidate(
         name=candidate.name,
-        decision=not_decided(pairing.primary) if tested is None else decide(pairing.primary, tested, margin=margin),
+        decision=not_decided(pairing.primary)
+        if tested is None
+        else decide(pairing.primary, tested, margin=margin, why_same=why_same),
         primary=pairing.primary,
         others=pairing.others,
         deltas=pairing.deltas,

@@ -72,8 +72,9 @@ def not_decided(paired: Paired) -> Decision:
     )
 
 
-def decide(paired: Paired, tested: Tested, *, margin: float = DEFAULT_MARGIN) -> Decision:
-    """The verdict where both runs are comparable and covered (`is_covered`)."""
+def decide(paired: Paired, tested: Tested, *, margin: float = DEFAULT_MARGIN, why_same: str = "") -> Decision:
+    """The verdict where both runs are comparable and covered (`is_covered`). `why_same` is a sentence that stands in
+    place of advice where no further question could tell the two apart."""
     if paired.mean_delta is None or paired.low is None or paired.high is None:
         raise ValueError("no question was scored in both runs: nothing can be decided")
     facts = _facts(paired, tested)
@@ -81,8 +82,10 @@ def decide(paired: Paired, tested: Tested, *, margin: float = DEFAULT_MARGIN) ->
         verdict = Verdict.BETTER if paired.mean_delta > 0 else Verdict.WORSE
         return _decision(verdict, f"{verdict.capitalize()}: {facts}.", tested)
     if paired.n >= LEAST_QUESTIONS and -margin <= paired.low and paired.high <= margin:
-        sentence = f"No difference shown: {facts}. The interval lies inside ±{margin:g}."
+        sentence = f"No difference shown: {facts}. The interval lies inside ±{margin:g}. {why_same}".rstrip()
         return _decision(Verdict.NO_DIFFERENCE_SHOWN, sentence, tested)
+    if why_same:
+        return _decision(Verdict.TOO_FEW_QUESTIONS, f"Too few questions: {facts}. {why_same}", tested)
     if paired.n_differing < LEAST_DIFFERING:
         advice = (
             f"Only {paired.n_differing} differ between the runs, and with fewer than {LEAST_DIFFERING}"

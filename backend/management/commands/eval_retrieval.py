@@ -74,13 +74,14 @@ class Command(BaseCommand):
             if wanted and not options["wait"]:
                 self._usage("--fail-under needs --wait: without the end there is nothing to check.")
             workspace, evaluation_id = self._begun(options, wanted)
+            told = following.detail(workspace, evaluation_id)
+            rules.check_modes(wanted, [run.name for run in told.evaluation.runs])
         except RuleError as error:
             self._usage(str(error))
         except ValidationError as error:
             self._usage(following.faults(error))
         except TouchstoneError as error:
             self._end(following.faults(error), rules.COULD_NOT_RUN)
-        told = following.detail(workspace, evaluation_id)
         needed = _lanes(told)
         if not options["wait"]:
             self._say_missing(needed)
@@ -115,7 +116,7 @@ class Command(BaseCommand):
             )
         workspace, scope = found
         modes = [mode.strip() for mode in options["modes"].split(",") if mode.strip()]
-        rules.check_modes(wanted, [mode.replace("dense", "semantic").replace("fulltext", "keyword") for mode in modes])
+        rules.check_modes(wanted, rules.run_names(modes))
         body = {
             **_questions(workspace, options["questions"]),
             "scope": scope,
