@@ -96,6 +96,8 @@ def test_a_run_shows_its_figures_plots_causes_and_questions(console: Client, run
         assert f"/runs/{run.id}/plots/{name}.svg?theme=dark" in page, name
     assert "an &lt;b&gt;apple&lt;/b&gt;" in page
     assert "tag=y+%26+z" in page
+    untagged = plain(page.split(">no tag<")[1].split("</tr>")[0])
+    assert untagged.split()[-1] == "1", "of the questions without a tag one was missed"
 
 
 def test_filters_are_links_that_narrow_the_table(console: Client, run: Run) -> None:
