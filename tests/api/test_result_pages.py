@@ -235,6 +235,23 @@ def test_a_question_shows_stages_losses_arithmetic_and_its_past(console: Client,
         text(console, f"/runs/{run.id}/questions/{missing}", status=404)
 
 
+def test_an_unanswerable_question_is_called_the_same_on_every_page_and_is_no_miss(
+    console: Client, world: World, run: Run
+) -> None:
+    """With a floor it is silent; without one something always comes back."""
+    for outcome, said in (("ok", "answered"), ("empty", "silent")):
+        run.results.filter(ordinal=3).update(outcome=outcome)
+        of_set = text(console, f"/sets/{world.set_id}")
+        assert re.findall(rf'/runs/{run.id}/questions/3"([^>]*)>([^<]*)<', of_set) == [("", said)]
+        assert f'<span class="chip">{said}</span>' in text(console, f"/runs/{run.id}").split('id="questions"')[1]
+        of_question = text(console, f"/runs/{run.id}/questions/3")
+        assert f'<span class="chip">{said}</span>' in of_question
+        assert "miss" not in plain(of_question)
+    # A question that has an answer and was missed is one, in red.
+    missed = rf'/runs/{run.id}/questions/2" class="bad-text">miss<'
+    assert re.search(missed, text(console, f"/sets/{world.set_id}"))
+
+
 def test_a_comparison_begins_with_its_verdict(console: Client, evaluation: Evaluation) -> None:
     runs = {one.name: one for one in evaluation.runs.all()}
     query: dict[str, Any] = {"baseline": str(runs["keyword"].id), "candidate": str(runs["strict"].id)}
