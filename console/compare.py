@@ -13,6 +13,7 @@ from backend.models import Question, Run
 from backend.queries import comparisons, runs
 from backend.queries.runs import RunRow
 from backend.services import long_jobs
+from console import figures
 from console.access import PageRequest, page
 from console.plots import of_comparison, shown
 from console.plots.shown import Shown
@@ -191,15 +192,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tup
     """The settings that differ, each with both values; the name is no setting."""
     names = sorted((set(before) | set(after)) - {"name"})
     return [
-        (name, _value(before.get(name)), _value(after.get(name)))
+        (name, figures.setting(before.get(name)), figures.setting(after.get(name)))
         for name in names
         if before.get(name) != after.get(name)
     ]
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_value(one)}" for name, one in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

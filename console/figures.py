@@ -51,6 +51,21 @@ def matrix(run: RunRow) -> Matrix:
     return Matrix(ks=ks, rows=[(name, [run.metrics.get(f"{name}@{k}") for k in ks]) for name in names])
 
 
+def setting(value: object) -> str:
+    """A setting's value as people write it."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name.replace('_', ' ')} {setting(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return " / ".join(map(setting, value))
+    return str(value)
+
+
 def query(**values: object) -> str:
     return urlencode({name: value for name, value in values.items() if value not in {None, ""}})
 

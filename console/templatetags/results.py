@@ -67,6 +67,11 @@ def missing(run: Any) -> int:
 
 
 @register.filter
+def setting(value: object) -> str:
+    return figures.setting(value)
+
+
+@register.filter
 def of_unanswerable(outcome: str) -> str:
     """How a question ended that nothing answers: silent where nothing came back, which is what it asks for. Answered is
     no fault where no min_score cuts anything (docs/metrics.md)."""

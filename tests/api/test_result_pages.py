@@ -381,3 +381,18 @@ def test_a_run_of_fifty_thousand_questions_costs_a_page_no_more_than_one_of_five
             times[n].append(time.perf_counter() - begin)
     assert n_queries[50_000] == n_queries[500]
     assert min(times[50_000]) < 2 * min(times[500]), times
+
+
+def test_settings_are_written_for_people_on_the_run_and_in_a_comparison(console: Client, world: World) -> None:
+    fusion = {"formula": "rrf", "weights": [1.0, 0.5], "constant": 60.0, "rank_base": 1}
+    made = list(large_runs.make(world.workspace, n=6, names=("hybrid", "semantic")).runs.order_by("ordinal"))
+    for run, exact in zip(made, (True, False), strict=True):
+        run.config = {**run.config, "fusion": {**fusion, "constant": 60.0 + exact}, "exact": exact, "min_score": None}
+        run.save(update_fields=["config"])
+    settings = plain(text(console, f"/runs/{made[0].id}").split(">Settings<")[1].split("</dl>")[0])
+    assert "fusion formula rrf, weights 1 / 0.5, constant 61, rank base 1" in settings
+    assert "exact yes" in settings
+    assert "min score –" in settings
+    compared = plain(text(console, "/compare", baseline=str(made[0].id), candidate=str(made[1].id)))
+    assert "formula rrf, weights 1 / 0.5, constant 60, rank base 1" in compared
+    assert "exact yes no" in compared
