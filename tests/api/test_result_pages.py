@@ -396,3 +396,21 @@ def test_settings_are_written_for_people_on_the_run_and_in_a_comparison(console:
     compared = plain(text(console, "/compare", baseline=str(made[0].id), candidate=str(made[1].id)))
     assert "formula rrf, weights 1 / 0.5, constant 60, rank base 1" in compared
     assert "exact yes no" in compared
+
+
+def test_what_is_not_there_is_named_with_the_way_to_the_list(console: Client, evaluation: Evaluation, run: Run) -> None:
+    theirs = "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11"
+    for address, said, instead in (
+        (f"/compare?baseline={run.id}&candidate=nope", "There is no run nope", "/compare"),
+        (f"/compare?baseline={theirs}", f"There is no run {theirs}", "/compare"),
+        (f"/runs/{theirs}", f"There is no run {theirs}", "/evaluations"),
+        ("/evaluations/nope", "There is no evaluation nope", "/evaluations"),
+        ("/evaluations/new?like=nope", "There is no evaluation nope", "/evaluations"),
+        ("/sets/nope", "There is no question set nope", "/sets"),
+        ("/bases/nope", "There is no knowledge base nope", "/bases"),
+        ("/schedules/nope", "There is no schedule nope", "/schedules"),
+        ("/gates/nope", "There is no gate nope", "/gates"),
+    ):
+        page = text(console, address, status=404).split("<main")[1]
+        assert said in plain(page), address
+        assert f'<a href="{instead}">' in page, address
