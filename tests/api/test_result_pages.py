@@ -1,6 +1,7 @@
 """The pages people decide by: a run, a question in it, a comparison, an evaluation, a new one. Of runs that really
 searched, asked over and over with the same number of queries."""
 
+import html
 import re
 import time
 from typing import Any
@@ -17,7 +18,7 @@ from backend.core.states import JobKind
 from backend.models import Evaluation, Job, Membership, Result, Role, Run, Workspace
 from backend.services import long_jobs, surveys
 from tests import engine, large_runs
-from tests.api.conftest import API, World, client_of
+from tests.api.conftest import API, World, client_of, make_world
 from tests.api.test_rescoring import orchard
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -414,3 +415,26 @@ def test_what_is_not_there_is_named_with_the_way_to_the_list(console: Client, ev
         page = text(console, address, status=404).split("<main")[1]
         assert said in plain(page), address
         assert f'<a href="{instead}">' in page, address
+
+
+def test_a_question_shows_all_that_it_expects_and_what_is_wrong_with_its_label(db: None) -> None:
+    world = make_world("labels")
+    wanted = [
+        {"path": "policies/leave.md", "content_contains": ["before the 15th", "by noon"]},
+        {"path": "policies/leaves.md"},
+    ]
+    questions = [{"id": "q", "question": "How long is the leave?", "expect": wanted}]
+    set_id = world.client.post(f"{API}/question-sets", {"name": "wrong", "questions": questions}).json()["id"]
+    made = world.evaluate(question_set=set_id)
+    engine.drain()
+    run = Run.objects.get(evaluation=made.json()["id"])
+    console = console_of(world.workspace)
+    page = html.unescape(plain(text(console, f"/runs/{run.id}/questions/0")))
+    said = page.split("What is expected")[1].split("What came back")[0]
+    whole = "policies/leave.md, “before the 15th” or “by noon”"
+    assert whole in said
+    assert whole in plain(text(console, f"/sets/{set_id}")), "as on the set's page"
+    assert (
+        "not indexed right document, wrong passage No document that it may be in holds this: policies/leave.md" in said
+    )
+    assert "No document is named so: policies/leaves.md. Did you mean policies/leave.md?" in said
