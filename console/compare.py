@@ -10,7 +10,7 @@ from django.shortcuts import render
 from backend.core.comparison import QuestionDelta, Transitions, Verdict
 from backend.core.states import RunState
 from backend.models import Question, Run
-from backend.queries import comparisons, runs
+from backend.queries import comparisons, reused, runs
 from backend.queries.runs import RunRow
 from backend.services import long_jobs
 from console import figures
@@ -83,8 +83,10 @@ def compare(request: PageRequest) -> HttpResponse:
             )
         )
     found = asked.runs
+    shown_runs = [runs.row(run) for run in found]
     context = {
-        "baseline": runs.row(found[0]),
+        "baseline": shown_runs[0],
+        "taken_over": list(reused.of(shown_runs).values()),
         "metric": told["primary_metric"],
         "metrics": [key for key in found[0].metrics if all(key in run.metrics for run in found)],
         "margin": told["margin"],

@@ -15,6 +15,7 @@ from backend.core.states import TERMINAL, EvaluationState, RunKind, RunState
 from backend.core.types import Outcome
 from backend.models import Scope
 from backend.queries import evaluations as queries
+from backend.queries import reused
 from backend.queries.evaluations import EvaluationDetail, EvaluationRow
 from backend.queries.lookups import as_uuid
 from backend.queries.runs import RunRow
@@ -126,6 +127,7 @@ def _context(request: PageRequest, evaluation_id: str) -> dict[str, Any]:
         return {
             "evaluation": row,
             "progress": None,
+            "taken_over": list(reused.of(row.runs).values()),
             "can_cancel": False,
             "n_to_retry": _n_to_retry(row.runs),
             "compare": compare_url(row),

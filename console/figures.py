@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.metric_keys import MetricKey
+from backend.queries import reused
 from backend.queries.runs import RunRow
 
 
@@ -49,6 +50,12 @@ def matrix(run: RunRow) -> Matrix:
     ks = sorted({key.k for key in parsed})
     names = list(dict.fromkeys(str(key).rpartition("@")[0] for key in parsed))
     return Matrix(ks=ks, rows=[(name, [run.metrics.get(f"{name}@{k}") for k in ks]) for name in names])
+
+
+def measured_in(run: RunRow) -> str:
+    """Whose a run's latencies are, where not its own: those of results that were taken over come along with them."""
+    n = run.cost.get(reused.REUSED) or 0
+    return "" if not n else "the earlier run's" if n >= run.n_questions else "partly the earlier run's"
 
 
 def setting(value: object) -> str:

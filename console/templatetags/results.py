@@ -67,6 +67,11 @@ def missing(run: Any) -> int:
 
 
 @register.filter
+def measured_in(run: Any) -> str:
+    return figures.measured_in(run)
+
+
+@register.filter
 def setting(value: object) -> str:
     return figures.setting(value)
 

@@ -438,3 +438,49 @@ def test_a_question_shows_all_that_it_expects_and_what_is_wrong_with_its_label(d
         "not indexed right document, wrong passage No document that it may be in holds this: policies/leave.md" in said
     )
     assert "No document is named so: policies/leaves.md. Did you mean policies/leave.md?" in said
+
+
+def test_what_was_taken_over_is_told_with_the_run_that_measured_it_and_the_way_to_ask_again(
+    console: Client, world: World, evaluation: Evaluation, run: Run
+) -> None:
+    """Of a third evaluation as well: the second one measured nothing either."""
+    modes = [{"name": "keyword", "mode": "keyword"}, {"name": "strict", "mode": "keyword", "keyword": "fts"}]
+    last = evaluation
+    for _ in range(2):
+        made = world.evaluate(configurations=modes, modes=[])
+        engine.drain()
+        last = Evaluation.objects.get(id=made.json()["id"])
+    again = last.runs.get(name="keyword")
+    source = f'<a href="/runs/{run.id}">keyword</a>, measured on <time datetime="{run.created_at.isoformat()}">'
+    said = f"5 of 5 results were taken over from keyword , measured on {run.created_at:%Y-%m-%d %H:%M} UTC"
+    ask = f'<a href="/evaluations/new?like={last.id}&amp;cache=off">Ask every question again</a>'
+    for address in (f"/runs/{again.id}", f"/evaluations/{last.id}"):
+        page = text(console, address)
+        assert source in page, address
+        assert said in plain(page), address
+        assert page.count(ask) == 1, address
+        assert "earlier run's" in html.unescape(page), address
+    assert "ms, the earlier run's" in html.unescape(plain(text(console, f"/runs/{again.id}/questions/0")))
+    assert "earlier run's" in html.unescape(text(console, "/history"))
+    compared = text(console, "/compare", baseline=str(run.id), candidate=str(again.id))
+    assert compared.count(source) == 1
+    for address in (f"/runs/{run.id}", f"/evaluations/{evaluation.id}", f"/runs/{run.id}/questions/0"):
+        assert "taken over" not in text(console, address), address
+        assert "earlier run's" not in html.unescape(text(console, address)), address
+    viewer = console_of(world.workspace, Role.VIEWER)
+    assert "Ask every question again" not in text(viewer, f"/runs/{again.id}")
+    form = text(console, f"/evaluations/new?like={last.id}&cache=off")
+    assert re.findall(r'name="cache"( checked)?>', form) == [""]
+    assert "<details open>" in form
+    assert re.findall(r'name="cache"( checked)?>', text(console, f"/evaluations/new?like={last.id}")) == [" checked"]
+    Run.objects.filter(id=again.id).update(cost={"reused": 3.0})
+    assert "3 of 5 results were taken over" in plain(text(console, f"/runs/{again.id}"))
+    assert "partly the earlier run's" in html.unescape(text(console, f"/runs/{again.id}"))
+
+
+def test_an_earlier_run_that_is_gone_is_not_linked(console: Client, run: Run) -> None:
+    origin = {"reused_from": "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11"}
+    Run.objects.filter(id=run.id).update(cost={"reused": 5.0}, origin=origin)
+    page = text(console, f"/runs/{run.id}")
+    assert "were taken over from an earlier run that is gone" in plain(page)
+    assert origin["reused_from"] not in page
