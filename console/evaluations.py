@@ -43,10 +43,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far an open evaluation is. `poll_seconds`: how often its page asks."""
+    """How far an open evaluation is. A question has an answer in each run. `poll_seconds`: how often its page asks;
+    `counts_only`: the runs' numbers come at the end."""
 
     n_done: int
     n_questions: int
+    n_answers: int
+    n_answers_total: int
+    counts_only: bool
     percent: str
     parts: Sequence[Part]
     questions_per_second: float | None
@@ -163,6 +167,9 @@ def _progress(told: EvaluationDetail) -> Progress:
     return Progress(
         n_done=counted.n_done,
         n_questions=counted.n_questions,
+        n_answers=counted.n_results,
+        n_answers_total=counted.n_results_total,
+        counts_only=told.counts_only,
         percent=f"{100 * counted.n_results / total:.0f}",
         parts=parts,
         questions_per_second=told.questions_per_second,

@@ -4,7 +4,9 @@ from typing import Any
 
 from django import template
 
+from backend.core.states import RunState
 from backend.core.types import Outcome
+from backend.queries.runs import RunRow
 from console import figures
 
 register = template.Library()
@@ -64,6 +66,12 @@ def hits(run: Any) -> list[Any]:
 def missing(run: Any) -> int:
     """Questions of a run without a result."""
     return sum(int(run.counts.get(name, 0)) for name in ("n_error", "n_not_run", "n_cancelled"))
+
+
+@register.filter
+def is_open(run: RunRow) -> bool:
+    """Whether its figures are still to come, or to change."""
+    return run.partial and run.state != RunState.CANCELLED
 
 
 @register.filter

@@ -1,0 +1,66 @@
+"""What pages say of an evaluation before it is over, and after it was cancelled."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from backend.core.states import EvaluationState
+from backend.core.types import Outcome
+from backend.models import Evaluation, Run
+from backend.queries import partial
+from tests.api.conftest import World
+from tests.api.test_result_pages import console_of, plain, text
+
+pytestmark = pytest.mark.django_db
+Write = Callable[..., Any]
+
+
+@pytest.fixture
+def console(world: World) -> Client:
+    return console_of(world.workspace)
+
+
+@pytest.fixture
+def running(evaluation: Evaluation, write: Write) -> Evaluation:
+    """Two modes, four questions: three answers of the one, one of the other."""
+    keyword, reranked = evaluation.runs.order_by("ordinal")
+    write(keyword, 0, ["policies/leave.md"])
+    write(keyword, 1, ["policies/leave.md"])
+    write(keyword, 2, outcome=Outcome.ERROR, code="PROVIDER_TIMEOUT")
+    write(reranked, 0, ["policies/leave.md"])
+    Evaluation.objects.update(state=EvaluationState.RUNNING)
+    Run.objects.update(state="running")
+    return evaluation
+
+
+def test_answers_are_counted_as_answers_and_figures_so_far_beside_the_whole_set(
+    console: Client, running: Evaluation
+) -> None:
+    said = plain(text(console, f"/evaluations/{running.id}"))
+    assert "1 of 4 questions" in said
+    assert "4 of 8 answers: 3 ok 1 error" in said
+    assert "mrr@10 (2 of 3 so far, 4 in the set)" in said
+    assert "2 of 3 so far, 4 in the set" in said.split("No result")[1]
+
+
+def test_too_many_answers_for_figures_are_counted_and_the_numbers_come_at_the_end(
+    console: Client, running: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partial, "MOST_ROWS", 1)
+    said = plain(text(console, f"/evaluations/{running.id}"))
+    tiles, table = said.split("No result")
+    assert tiles.count("numbers come at the end") == 2
+    assert "not yet" not in tiles
+    assert "3 answers numbers come at the end" in table
+    assert "1 answer numbers come at the end" in table
+    assert "0 of 4" not in table
+
+
+def test_nothing_is_n_a_before_the_first_answer(console: Client, evaluation: Evaluation) -> None:
+    said = plain(text(console, f"/evaluations/{evaluation.id}"))
+    assert said.count("not yet") == 2
+    assert "n/a" not in said
+    assert "0 of 8 answers " in said
+    assert "0 of 4" not in said.split("No result")[1]
