@@ -64,3 +64,17 @@ def test_nothing_is_n_a_before_the_first_answer(console: Client, evaluation: Eva
     assert "n/a" not in said
     assert "0 of 8 answers " in said
     assert "0 of 4" not in said.split("No result")[1]
+
+
+def test_the_tabs_of_runs_that_are_under_way_say_not_yet(console: Client, running: Evaluation) -> None:
+    run, other = running.runs.order_by("ordinal")
+
+    def tab() -> str:
+        page = text(console, f"/runs/{run.id}").split('aria-label="Runs of this evaluation"')[1].split("</nav>")[0]
+        return plain(page.split(f"/runs/{other.id}")[1].split("</li>")[0])
+
+    for state, said in (("pending", "not yet"), ("running", "not yet"), ("cancelled", "cancelled")):
+        Run.objects.filter(id=other.id).update(state=state)
+        assert tab().endswith(f"keyword_rerank {said}"), state
+    Run.objects.filter(id=other.id).update(state="unavailable")
+    assert tab().endswith("keyword_rerank n/a")
