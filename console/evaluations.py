@@ -60,6 +60,15 @@ class Progress:
     waiting_for: Sequence[WaitingFor]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToAsk:
+    """Answers, of a question in a run, that an ended evaluation has not: failed ones, and those that nobody asked for
+    since it was cancelled."""
+
+    n_failed: int
+    n_cancelled: int
+
+
 @page()
 def every(request: PageRequest) -> HttpResponse:
     now = timezone.now()
@@ -133,7 +142,7 @@ def _context(request: PageRequest, evaluation_id: str) -> dict[str, Any]:
             "progress": None,
             "taken_over": list(reused.of(row.runs).values()),
             "can_cancel": False,
-            "n_to_retry": _n_to_retry(row.runs),
+            "to_ask": _to_ask(row.runs),
             "compare": compare_url(row),
         }
     seen = queries.look(request.workspace, evaluation_id)
@@ -142,16 +151,17 @@ def _context(request: PageRequest, evaluation_id: str) -> dict[str, Any]:
         "evaluation": told.evaluation,
         "progress": _progress(told),
         "can_cancel": found.state not in {EvaluationState.CANCELLING, EvaluationState.AGGREGATING},
-        "n_to_retry": 0,
+        "to_ask": None,
         "compare": "",
     }
 
 
-def _n_to_retry(runs: Sequence[RunRow]) -> int:
-    """(run, question) pairs without a good result; 0 where nothing was searched here."""
+def _to_ask(runs: Sequence[RunRow]) -> ToAsk | None:
+    """None where every answer is good, or nothing was searched here."""
     if any(run.kind != RunKind.SEARCHED for run in runs):
-        return 0
-    return sum(int(run.counts.get(name, 0)) for run in runs for name in ("n_error", "n_not_run", "n_cancelled"))
+        return None
+    n = {name: sum(int(run.counts.get(name, 0)) for run in runs) for name in ("n_error", "n_not_run", "n_cancelled")}
+    return ToAsk(n_failed=n["n_error"] + n["n_not_run"], n_cancelled=n["n_cancelled"]) if any(n.values()) else None
 
 
 def _progress(told: EvaluationDetail) -> Progress:

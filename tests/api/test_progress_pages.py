@@ -78,3 +78,30 @@ def test_the_tabs_of_runs_that_are_under_way_say_not_yet(console: Client, runnin
         assert tab().endswith(f"keyword_rerank {said}"), state
     Run.objects.filter(id=other.id).update(state="unavailable")
     assert tab().endswith("keyword_rerank n/a")
+
+
+@pytest.mark.parametrize(
+    ("counts", "said", "button"),
+    [
+        ({"n_cancelled": 2}, "2 answers were not asked for, since it was cancelled. Asking", "Ask the rest"),
+        ({"n_error": 1}, "1 answer is missing or failed. Asking", "Retry what failed"),
+        (
+            {"n_cancelled": 1, "n_error": 1, "n_not_run": 1},
+            "1 answer was not asked for, since it was cancelled. 2 answers are missing or failed. Asking",
+            "Ask the rest, and what failed",
+        ),
+    ],
+)
+def test_what_was_not_asked_for_after_a_cancel_is_not_said_to_have_failed(
+    console: Client, running: Evaluation, counts: dict[str, int], said: str, button: str
+) -> None:
+    figure = {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 2, "n_total": 4}
+    metrics = dict.fromkeys(running.plan["keys"], figure)
+    Run.objects.filter(ordinal=0).update(state="cancelled", counts=counts, metrics=metrics)
+    Run.objects.filter(ordinal=1).update(state="scored", metrics=metrics)
+    Evaluation.objects.update(state=EvaluationState.CANCELLED)
+    page = text(console, f"/evaluations/{running.id}")
+    assert said in plain(page)
+    assert f">{button}</button>" in page
+    assert "mrr@10 (2 of 4)" in plain(page)
+    assert "so far" not in page

@@ -281,7 +281,11 @@ def test_an_evaluation_is_followed_cancelled_and_tried_again(console: Client, wo
     assert console.get(f"{address}/progress").headers["HX-Refresh"] == "true"
     page = text(console, address)
     assert "hx-get" not in page.split('id="state"')[1]
-    assert "5 answers are missing or failed" in plain(page)
+    said = plain(page)
+    assert "5 answers were not asked for, since it was cancelled." in said
+    assert "Ask the rest" in said
+    assert "failed" not in said.split("cancelled before a question was scored")[1]
+    assert "so far" not in said
     assert console.post(f"{address}/retry").status_code == 302
     engine.drain()
     assert "completed" in plain(text(console, address))
