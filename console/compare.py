@@ -86,7 +86,7 @@ def compare(request: PageRequest) -> HttpResponse:
     shown_runs = [runs.row(run) for run in found]
     context = {
         "baseline": shown_runs[0],
-        "taken_over": list(reused.of(shown_runs).values()),
+        "taken_over": [(run.name, one) for run in shown_runs if (one := reused.of_run(run)) is not None],
         "metric": told["primary_metric"],
         "metrics": [key for key in found[0].metrics if all(key in run.metrics for run in found)],
         "margin": told["margin"],

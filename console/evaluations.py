@@ -140,7 +140,7 @@ def _context(request: PageRequest, evaluation_id: str) -> dict[str, Any]:
         return {
             "evaluation": row,
             "progress": None,
-            "taken_over": list(reused.of(row.runs).values()),
+            "taken_over": reused.of_runs(row.runs),
             "can_cancel": False,
             "to_ask": _to_ask(row.runs),
             "compare": compare_url(row),

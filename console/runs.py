@@ -73,7 +73,7 @@ def run(request: PageRequest, run_id: str) -> HttpResponse:
         "evaluation": found.evaluation,
         "siblings": [runs.row(one) for one in _siblings(found)],
         "tiles": _tiles(row),
-        "reused": reused.of([row]).get(row.id),
+        "taken_over": reused.of_run(row),
         "metrics": figures.matrix(row),
         "survey": survey,
         "survey_job": asked.job,

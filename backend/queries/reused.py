@@ -1,6 +1,6 @@
 """Which run really measured what another took over (services/reuse.py)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -31,38 +31,44 @@ ORDER BY back.run_id, back.step DESC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reused:
-    """`n` of `n_questions` results of a run (`run_id`, `run_name`) are those of the run `source_id`, measured at `at`;
-    both None where that was deleted."""
+class Source:
+    """A run that results were taken over from, and when it began to measure them."""
 
-    run_id: UUID
-    run_name: str
+    id: UUID
+    name: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOver:
+    """`n` of `n_total` results of a run, or of an evaluation's runs, are those of the `sources` that are still there.
+    `at`: when these measured, as far as minutes tell; None where they did at several times."""
+
     n: int
-    n_questions: int
-    source_id: UUID | None = None
-    source_name: str = ""
-    at: datetime | None = None
+    n_total: int
+    sources: tuple[Source, ...]
+
+    @property
+    def at(self) -> datetime | None:
+        minutes = {one.at.replace(second=0, microsecond=0) for one in self.sources}
+        return self.sources[0].at if len(minutes) == 1 else None
 
 
-def of(shown: Sequence[RunRow]) -> Mapping[UUID, Reused]:
-    """By run, only of those that took something over. One query; none where no run did."""
-    counted = {run.id: int(run.cost.get(REUSED) or 0) for run in shown}
-    wanted = [run for run in shown if counted[run.id]]
-    if not wanted:
-        return {}
+def of_run(run: RunRow) -> TakenOver | None:
+    """None, and no query, where it took nothing over."""
+    return of_runs([run])
+
+
+def of_runs(shown: Sequence[RunRow]) -> TakenOver | None:
+    """All of them together. One query; none, and None, where no run took anything over."""
+    n = {run.id: int(run.cost.get(REUSED) or 0) for run in shown}
+    if not any(n.values()):
+        return None
     with connection.cursor() as cursor:
-        cursor.execute(_SOURCES, {"runs": [run.id for run in wanted], "most": _MOST_STEPS})
-        sources = {row[0]: row[1:] for row in cursor.fetchall()}
-    found = {}
-    for run in wanted:
-        source_id, source_name, at = sources.get(run.id, (None, "", None))
-        found[run.id] = Reused(
-            run_id=run.id,
-            run_name=run.name,
-            n=counted[run.id],
-            n_questions=run.n_questions,
-            source_id=source_id,
-            source_name=source_name,
-            at=at,
-        )
-    return found
+        cursor.execute(_SOURCES, {"runs": [run.id for run in shown if n[run.id]], "most": _MOST_STEPS})
+        found = {key: Source(id=source, name=name, at=at) for key, source, name, at in cursor.fetchall()}
+    return TakenOver(
+        n=sum(n.values()),
+        n_total=sum(run.n_questions for run in shown),
+        sources=tuple(dict.fromkeys(found[run.id] for run in shown if run.id in found)),
+    )

@@ -4,6 +4,7 @@ searched, asked over and over with the same number of queries."""
 import html
 import re
 import time
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -455,19 +456,26 @@ def test_what_was_taken_over_is_told_with_the_run_that_measured_it_and_the_way_t
         engine.drain()
         last = Evaluation.objects.get(id=made.json()["id"])
     again = last.runs.get(name="keyword")
-    source = f'<a href="/runs/{run.id}">keyword</a>, measured on <time datetime="{run.created_at.isoformat()}">'
-    said = f"5 of 5 results were taken over from keyword , measured on {run.created_at:%Y-%m-%d %H:%M} UTC"
+    strict = evaluation.runs.get(name="strict")
+    # Both began in one minute, which is told once.
+    Run.objects.filter(id__in=[run.id, strict.id]).update(created_at=run.created_at)
+    measured = f"measured on {run.created_at:%Y-%m-%d %H:%M} UTC"
+    link = f'<a href="/runs/{run.id}">keyword</a>'
     ask = f'<a href="/evaluations/new?like={last.id}&amp;cache=off">Ask every question again</a>'
-    for address in (f"/runs/{again.id}", f"/evaluations/{last.id}"):
+    for address, said in (
+        (f"/runs/{again.id}", f"5 of 5 results were taken over from keyword , {measured}"),
+        (f"/evaluations/{last.id}", f"10 of 10 results were taken over from keyword and strict , {measured}"),
+    ):
         page = text(console, address)
-        assert source in page, address
         assert said in plain(page), address
-        assert page.count(ask) == 1, address
+        assert page.count(link) == page.count(ask) == 1, address
         assert "earlier run's" in html.unescape(page), address
+    Run.objects.filter(id=strict.id).update(created_at=run.created_at - timedelta(days=1))
+    assert f"from keyword of {run.created_at:%Y-%m-%d}" in plain(text(console, f"/evaluations/{last.id}"))
     assert "ms, the earlier run's" in html.unescape(plain(text(console, f"/runs/{again.id}/questions/0")))
     assert "earlier run's" in html.unescape(text(console, "/history"))
     compared = text(console, "/compare", baseline=str(run.id), candidate=str(again.id))
-    assert compared.count(source) == 1
+    assert f"keyword : 5 of 5 results were taken over from keyword , {measured}" in plain(compared)
     for address in (f"/runs/{run.id}", f"/evaluations/{evaluation.id}", f"/runs/{run.id}/questions/0"):
         assert "taken over" not in text(console, address), address
         assert "earlier run's" not in html.unescape(text(console, address)), address
