@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec, Protocol, cast
 
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
@@ -49,8 +49,8 @@ def page(get: Scope | None = Scope.READ, *, post: Scope | None = None) -> Callab
     """A view for those who are logged in, inside the workspace they chose.
 
     `get` and `post` are the scopes that these methods need; a method without one is not answered. What the view raises
-    is shown: NotFoundError as 404, so that another workspace's things are not there, every other expected failure as
-    a page with its sentence. A form shows its faults in place instead (console/faults.py).
+    is shown as a page with its sentence: NotFoundError as 404, with the same words for another workspace's things as
+    for what was never there. A form shows its faults in place instead (console/faults.py).
     """
     required = {name: scope for name, scope in (("GET", get), ("POST", post)) if scope is not None}
 
@@ -102,8 +102,6 @@ def _answer(
         return faults.page(request, status=422, code=ErrorCode.VALIDATION, message=message)
     try:
         return _recorded(asked, view(asked), required[method])
-    except NotFoundError as error:
-        raise Http404(error.message) from error
     except faults.EXPECTED as error:
         return faults.page_of(request, error)
 

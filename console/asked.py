@@ -13,7 +13,8 @@ from backend.models import Question, Result, Run
 from backend.queries import arithmetic, asked, results, runs
 from backend.queries.asked import Place
 from backend.queries.results import ResultRow
-from backend.services import run_results
+from backend.services import preflight, run_results
+from console import question_form
 from console import runs as run_page
 from console.access import PageRequest, page
 from console.moves import drawing
@@ -24,13 +25,15 @@ _SNIPPET = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """One expectation in words. `rank`: of the first passage or document that meets it, None where none did."""
+    """One expectation in words. `rank`: of the first passage or document that meets it, None where none did. `fault`:
+    why nothing where the run searched can meet it."""
 
     said: str
     grade: float
     is_relevant: bool
     rank: int | None
     cause: str = ""
+    fault: str = ""
     wrong_passage: bool = False
     ranks: Sequence[tuple[str, int]] = ()
 
@@ -62,7 +65,7 @@ def question(request: PageRequest, run_id: str, ordinal: int) -> HttpResponse:
         "question": written,
         "key": found.question_key,
         "number": ordinal + 1,
-        "expected": _expected(told, found),
+        "expected": _expected(told, found, preflight.of_question(run, ordinal) if told.losses else {}),
         "stages": stages,
         "ranked": _ranked(places, stages, written, run=run),
         "n_kept": len(places),
@@ -75,7 +78,7 @@ def question(request: PageRequest, run_id: str, ordinal: int) -> HttpResponse:
     return render(request, "runs/question.html", context)
 
 
-def _expected(told: ResultRow, found: Result) -> list[Expected]:
+def _expected(told: ResultRow, found: Result, wrong: Mapping[int, str]) -> list[Expected]:
     """In words, with where each came. A stored list of expectations is merged: where it does not line up with what the
     set says, only the set's own words are told."""
     judged = found.judged or {}
@@ -90,11 +93,12 @@ def _expected(told: ResultRow, found: Result) -> list[Expected]:
         grade = float(one.get("grade", 1.0))
         out.append(
             Expected(
-                said=in_words(one),
+                said=question_form.in_words(one),
                 grade=grade,
                 is_relevant=grade >= threshold,
                 rank=ranks.get(index) if lines_up else None,
                 cause="" if loss is None else loss["cause"],
+                fault="" if loss is None else wrong.get(index, ""),
                 wrong_passage=loss is not None and loss["wrong_passage"],
                 ranks=() if loss is None else sorted(loss["ranks"].items(), key=lambda item: item[1]),
             )
@@ -110,27 +114,6 @@ def _ranks(judged: Mapping[str, Any]) -> dict[int, int]:
             for index in rank[2:]:
                 found.setdefault(index, number)
     return found
-
-
-def in_words(expectation: Mapping[str, Any]) -> str:
-    """An expectation of the full form: any of its alternatives."""
-    return " or ".join(_alternative(one) for one in expectation.get("any_of", ()))
-
-
-def _alternative(one: Mapping[str, Any]) -> str:
-    if one.get("path"):
-        return f"{one['source']}:{one['path']}" if one.get("source") else str(one["path"])
-    said = []
-    if one.get("passage"):
-        said.append(f"passage {one['passage']}")
-    elif one.get("text"):
-        said.append(f"the passage “{one['text'][:120]}”")
-    contains = one.get("content_contains") or ()
-    if contains:
-        said.append("a passage with " + " or ".join(f"“{text}”" for text in contains))
-    if one.get("document"):
-        said.append(f"{'in ' if said else ''}a document named like {one['document']}")
-    return " ".join(said)
 
 
 def _ranked(places: Sequence[Place], stages: Sequence[str], written: Question | None, *, run: Run) -> list[Ranked]:

@@ -10,9 +10,10 @@ from django.shortcuts import render
 from backend.core.comparison import QuestionDelta, Transitions, Verdict
 from backend.core.states import RunState
 from backend.models import Question, Run
-from backend.queries import comparisons, runs
+from backend.queries import comparisons, reused, runs
 from backend.queries.runs import RunRow
 from backend.services import long_jobs
+from console import figures
 from console.access import PageRequest, page
 from console.plots import of_comparison, shown
 from console.plots.shown import Shown
@@ -82,8 +83,10 @@ def compare(request: PageRequest) -> HttpResponse:
             )
         )
     found = asked.runs
+    shown_runs = [runs.row(run) for run in found]
     context = {
-        "baseline": runs.row(found[0]),
+        "baseline": shown_runs[0],
+        "taken_over": [(run.name, one) for run in shown_runs if (one := reused.of_run(run)) is not None],
         "metric": told["primary_metric"],
         "metrics": [key for key in found[0].metrics if all(key in run.metrics for run in found)],
         "margin": told["margin"],
@@ -191,15 +194,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tup
     """The settings that differ, each with both values; the name is no setting."""
     names = sorted((set(before) | set(after)) - {"name"})
     return [
-        (name, _value(before.get(name)), _value(after.get(name)))
+        (name, figures.setting(before.get(name)), figures.setting(after.get(name)))
         for name in names
         if before.get(name) != after.get(name)
     ]
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_value(one)}" for name, one in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -15,6 +15,7 @@ from backend.core.states import TERMINAL, EvaluationState, RunKind, RunState
 from backend.core.types import Outcome
 from backend.models import Scope
 from backend.queries import evaluations as queries
+from backend.queries import reused
 from backend.queries.evaluations import EvaluationDetail, EvaluationRow
 from backend.queries.lookups import as_uuid
 from backend.queries.runs import RunRow
@@ -42,10 +43,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far an open evaluation is. `poll_seconds`: how often its page asks."""
+    """How far an open evaluation is. A question has an answer in each run. `poll_seconds`: how often its page asks;
+    `counts_only`: the runs' numbers come at the end."""
 
     n_done: int
     n_questions: int
+    n_answers: int
+    n_answers_total: int
+    counts_only: bool
     percent: str
     parts: Sequence[Part]
     questions_per_second: float | None
@@ -53,6 +58,15 @@ class Progress:
     elapsed_seconds: float
     poll_seconds: int
     waiting_for: Sequence[WaitingFor]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToAsk:
+    """Answers, of a question in a run, that an ended evaluation has not: failed ones, and those that nobody asked for
+    since it was cancelled."""
+
+    n_failed: int
+    n_cancelled: int
 
 
 @page()
@@ -126,8 +140,9 @@ def _context(request: PageRequest, evaluation_id: str) -> dict[str, Any]:
         return {
             "evaluation": row,
             "progress": None,
+            "taken_over": reused.of_runs(row.runs),
             "can_cancel": False,
-            "n_to_retry": _n_to_retry(row.runs),
+            "to_ask": _to_ask(row.runs),
             "compare": compare_url(row),
         }
     seen = queries.look(request.workspace, evaluation_id)
@@ -136,16 +151,17 @@ def _context(request: PageRequest, evaluation_id: str) -> dict[str, Any]:
         "evaluation": told.evaluation,
         "progress": _progress(told),
         "can_cancel": found.state not in {EvaluationState.CANCELLING, EvaluationState.AGGREGATING},
-        "n_to_retry": 0,
+        "to_ask": None,
         "compare": "",
     }
 
 
-def _n_to_retry(runs: Sequence[RunRow]) -> int:
-    """(run, question) pairs without a good result; 0 where nothing was searched here."""
+def _to_ask(runs: Sequence[RunRow]) -> ToAsk | None:
+    """None where every answer is good, or nothing was searched here."""
     if any(run.kind != RunKind.SEARCHED for run in runs):
-        return 0
-    return sum(int(run.counts.get(name, 0)) for run in runs for name in ("n_error", "n_not_run", "n_cancelled"))
+        return None
+    n = {name: sum(int(run.counts.get(name, 0)) for run in runs) for name in ("n_error", "n_not_run", "n_cancelled")}
+    return ToAsk(n_failed=n["n_error"] + n["n_not_run"], n_cancelled=n["n_cancelled"]) if any(n.values()) else None
 
 
 def _progress(told: EvaluationDetail) -> Progress:
@@ -161,6 +177,9 @@ def _progress(told: EvaluationDetail) -> Progress:
     return Progress(
         n_done=counted.n_done,
         n_questions=counted.n_questions,
+        n_answers=counted.n_results,
+        n_answers_total=counted.n_results_total,
+        counts_only=told.counts_only,
         percent=f"{100 * counted.n_results / total:.0f}",
         parts=parts,
         questions_per_second=told.questions_per_second,

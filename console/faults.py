@@ -21,6 +21,20 @@ _STATUS: dict[ErrorCode, int] = {
     ErrorCode.RATE_LIMITED: 429,
     ErrorCode.INTERNAL: 500,
 }
+# Where to look for what is not there: by the first part of the address, a page's name and what it is called.
+_LISTS = {
+    "alerts": ("alerts", "All alerts"),
+    "baselines": ("baselines", "All baselines"),
+    "bases": ("bases", "All knowledge bases"),
+    "compare": ("compare", "Choose runs to compare"),
+    "drafts": ("drafts", "All drafts"),
+    "evaluations": ("evaluations", "All evaluations"),
+    "gates": ("gates", "All gates"),
+    "jobs": ("jobs", "All jobs"),
+    "runs": ("evaluations", "All evaluations and their runs"),
+    "schedules": ("schedules", "All schedules"),
+    "sets": ("sets", "All question sets"),
+}
 _TITLES = {403: "Not allowed", 404: "Not found", 409: "Not possible now", 429: "Too many requests"}
 
 
@@ -84,4 +98,5 @@ def page(request: HttpRequest, *, status: int, code: ErrorCode, message: str) ->
         "code": code.value,
         "request_id": request.META.get("touchstone.request_id", ""),
     }
-    return render(request, "problem.html", {"problem": problem}, status=status)
+    instead = _LISTS.get(request.path.split("/")[1]) if code == ErrorCode.NOT_FOUND else None
+    return render(request, "problem.html", {"problem": problem, "instead": instead}, status=status)

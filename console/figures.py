@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from backend.core.errors import ErrorCode, Fault, ValidationError
 from backend.core.metric_keys import MetricKey
+from backend.queries import reused
 from backend.queries.runs import RunRow
 
 
@@ -49,6 +50,27 @@ def matrix(run: RunRow) -> Matrix:
     ks = sorted({key.k for key in parsed})
     names = list(dict.fromkeys(str(key).rpartition("@")[0] for key in parsed))
     return Matrix(ks=ks, rows=[(name, [run.metrics.get(f"{name}@{k}") for k in ks]) for name in names])
+
+
+def measured_in(run: RunRow) -> str:
+    """Whose a run's latencies are, where not its own: those of results that were taken over come along with them."""
+    n = run.cost.get(reused.REUSED) or 0
+    return "" if not n else "the earlier run's" if n >= run.n_questions else "partly the earlier run's"
+
+
+def setting(value: object) -> str:
+    """A setting's value as people write it."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name.replace('_', ' ')} {setting(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return " / ".join(map(setting, value))
+    return str(value)
 
 
 def query(**values: object) -> str:

@@ -74,6 +74,8 @@ def _first(request: PageRequest) -> dict[str, Any]:
         chosen["question_set"] = given["set"]
     if given.get("base"):
         chosen["scope"] = f"base:{given['base']}"
+    if given.get("cache") == "off":
+        chosen["cache"] = False
     if given.get("wait"):
         chosen["wait_for_index"] = True
     return chosen

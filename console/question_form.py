@@ -62,9 +62,13 @@ def read(form: Mapping[str, Any]) -> dict[str, Any]:
 
 def said(entry: Mapping[str, Any]) -> str:
     """An expectation in words, for a table."""
-    alternatives = " or ".join(_alternative(one) for one in entry.get("any_of", ()))
-    grade = entry.get("grade", 1.0)
+    alternatives, grade = in_words(entry), entry.get("grade", 1.0)
     return alternatives if grade == 1 else f"{alternatives} (grade {grade:g})"
+
+
+def in_words(entry: Mapping[str, Any]) -> str:
+    """An expectation without its grade: all that each of its alternatives asks for."""
+    return " or ".join(_alternative(one) for one in entry.get("any_of", ()))
 
 
 def _alternative(one: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from backend.core.diagnosis import Cause
 from backend.core.metric_keys import MetricKey
 from backend.core.reports import Status
 from backend.models import Run, Scope
-from backend.queries import exports, results, runs
+from backend.queries import exports, results, reused, runs
 from backend.queries.exports import Format
 from backend.queries.runs import RunRow
 from backend.services import long_jobs, run_results, surveys
@@ -73,6 +73,7 @@ def run(request: PageRequest, run_id: str) -> HttpResponse:
         "evaluation": found.evaluation,
         "siblings": [runs.row(one) for one in _siblings(found)],
         "tiles": _tiles(row),
+        "taken_over": reused.of_run(row),
         "metrics": figures.matrix(row),
         "survey": survey,
         "survey_job": asked.job,
@@ -136,7 +137,11 @@ def _tiles(row: RunRow) -> list[Tile]:
     latency = row.timings.get("latency_ms") or {}
     if latency:
         tiles.append(
-            Tile(label="latency p50", value=f"{latency['p50']:,.0f} ms", detail=f"p95 {latency['p95']:,.0f} ms")
+            Tile(
+                label="latency p50",
+                value=f"{latency['p50']:,.0f} ms",
+                detail=", ".join(filter(None, [f"p95 {latency['p95']:,.0f} ms", figures.measured_in(row)])),
+            )
         )
     return tiles
 

@@ -68,7 +68,8 @@ class EvaluationRow:
 class EvaluationDetail:
     """`eta_seconds` and `questions_per_second` are from what was seen in this epoch; None where nothing can be said.
     A question counts once, whatever the number of runs. `waiting_for`: the providers that keep it from going on.
-    `is_current`: the numbers so far are of all rows, not of those of a moment ago."""
+    `is_current`: the numbers so far are of all rows, not of those of a moment ago. `counts_only`: there are too many
+    rows for numbers before the end."""
 
     evaluation: EvaluationRow
     progress: Progress
@@ -76,6 +77,7 @@ class EvaluationDetail:
     questions_per_second: float | None = None
     waiting_for: tuple[WaitingFor, ...] = ()
     is_current: bool = True
+    counts_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +220,7 @@ def detail(seen: Look, *, now: datetime) -> EvaluationDetail:
         questions_per_second=_rate(seen, now=now),
         waiting_for=seen.waiting_for,
         is_current=is_current,
+        counts_only=n_rows > partial.MOST_ROWS,
     )
 
 

@@ -183,12 +183,15 @@ def _has_labels(run: Run) -> bool:
     return run.mode != IMPORTED and run.evaluation.question_set_version_id is not None
 
 
-def unresolved(run: Run) -> tuple[LabelResolution, list[ResolvedLabel]] | None:
-    """The labels of the run's set that nothing in its scope satisfies; None where they are not known any more."""
+def unresolved(
+    run: Run, *, ordinals: Sequence[int] | None = None
+) -> tuple[LabelResolution, list[ResolvedLabel]] | None:
+    """The labels of the run's set, or of some of its questions, that nothing in its scope satisfies; None where they
+    are not known any more."""
     if not _has_labels(run):
         return None
     resolution, _ = _resolution(run)
-    every = [row for rows in labels.of(resolution).values() for row in rows]
+    every = [row for rows in labels.of(resolution, ordinals=ordinals).values() for row in rows]
     return resolution, [row for row in every if LabelState(row.state) is not LabelState.RESOLVED]
 
 

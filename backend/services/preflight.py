@@ -10,10 +10,10 @@ from uuid import UUID
 
 from backend.core.resolving import FindingKind, LabelState, Noted, check_questions
 from backend.core.types import Question
-from backend.models import Document, Index, QuestionSetVersion, ResolvedLabel, Workspace
+from backend.models import Document, Index, QuestionSetVersion, ResolvedLabel, Run, Workspace
 from backend.models import Question as QuestionRow
 from backend.queries import questions as question_queries
-from backend.services import labels, scopes
+from backend.services import diagnoses, labels, scopes
 
 MOST_FINDINGS = 1000
 _MOST_NAMED = 3
@@ -135,13 +135,24 @@ def known(version: QuestionSetVersion, rows: Sequence[QuestionRow]) -> Known:
     )
 
 
+def of_question(run: Run, ordinal: int) -> dict[int, str]:
+    """What is wrong with the labels of a run's question where it searched, in the words of `run`'s findings; by
+    expectation, as its judged list counts them. Empty where nothing is, or where nobody knows any more."""
+    known = diagnoses.unresolved(run, ordinals=[ordinal])
+    if known is None:
+        return {}
+    _, rows = known
+    documents = _documents_named(rows)
+    return {row.expectation: _message(row, _named(row, documents)) for row in rows}
+
+
 def _documents_named(rows: Sequence[ResolvedLabel]) -> dict[UUID, Document]:
     ids = {one for row in rows for one in row.documents[:_MOST_NAMED]}
     return Document.objects.only("id", "path", "code", "reason", "state").in_bulk(ids)
 
 
 def _unresolved(row: ResolvedLabel, question: Question, *, documents: Mapping[UUID, Document]) -> Finding:
-    named = [documents[one] for one in row.documents[:_MOST_NAMED] if one in documents]
+    named = _named(row, documents)
     return Finding(
         ordinal=row.ordinal,
         key=question.key,
@@ -149,11 +160,19 @@ def _unresolved(row: ResolvedLabel, question: Question, *, documents: Mapping[UU
         line=question.line,
         kind=FindingKind(row.state),
         severity=Severity.ERROR,
-        message=" ".join(_sentences(row, named)),
+        message=_message(row, named),
         label=row.label,
         nearest=tuple(row.nearest),
         documents=tuple(one.path for one in named),
     )
+
+
+def _named(row: ResolvedLabel, documents: Mapping[UUID, Document]) -> list[Document]:
+    return [documents[one] for one in row.documents[:_MOST_NAMED] if one in documents]
+
+
+def _message(row: ResolvedLabel, named: Sequence[Document]) -> str:
+    return " ".join(_sentences(row, named))
 
 
 def _sentences(row: ResolvedLabel, named: Sequence[Document]) -> Iterator[str]:

@@ -68,6 +68,7 @@ def make(run: Run) -> dict[str, Any]:
     figures = tag_figures.of(run, metrics=[run.primary_metric])
     by_tag = sorted(figures.by_tag, key=lambda one: (-one.n_questions, one.tag))[:MOST_TAGS]
     groups = [*by_tag, *([figures.untagged] if figures.untagged is not None and by_tag else [])]
+    losses = {**summary.by_tag, "": summary.untagged}
     made: dict[str, Any] = {
         "version": VERSION,
         "k": summary.k,
@@ -86,7 +87,7 @@ def make(run: Run) -> dict[str, Any]:
             {
                 "tag": one.tag,
                 "n_questions": one.n_questions,
-                "n_missed": summary.by_tag[one.tag].n_missed if one.tag in summary.by_tag else None,
+                "n_missed": None if (lost := losses.get(one.tag)) is None else lost.n_missed,
                 "metric": one.metrics[run.primary_metric],
             }
             for one in groups

@@ -4,6 +4,9 @@ from typing import Any
 
 from django import template
 
+from backend.core.states import RunState
+from backend.core.types import Outcome
+from backend.queries.runs import RunRow
 from console import figures
 
 register = template.Library()
@@ -63,6 +66,29 @@ def hits(run: Any) -> list[Any]:
 def missing(run: Any) -> int:
     """Questions of a run without a result."""
     return sum(int(run.counts.get(name, 0)) for name in ("n_error", "n_not_run", "n_cancelled"))
+
+
+@register.filter
+def is_open(run: RunRow) -> bool:
+    """Whether its figures are still to come, or to change."""
+    return run.partial and run.state != RunState.CANCELLED
+
+
+@register.filter
+def measured_in(run: Any) -> str:
+    return figures.measured_in(run)
+
+
+@register.filter
+def setting(value: object) -> str:
+    return figures.setting(value)
+
+
+@register.filter
+def of_unanswerable(outcome: str) -> str:
+    """How a question ended that nothing answers: silent where nothing came back, which is what it asks for. Answered is
+    no fault where no min_score cuts anything (docs/metrics.md)."""
+    return {Outcome.EMPTY.value: "silent", Outcome.OK.value: "answered"}.get(outcome, outcome.replace("_", " "))
 
 
 @register.filter

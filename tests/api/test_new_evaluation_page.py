@@ -1,5 +1,6 @@
 """The form that submits an evaluation."""
 
+import html
 import re
 from typing import Any
 
@@ -25,6 +26,7 @@ def test_a_new_evaluation_is_estimated_and_run_once_however_often_it_is_sent(con
     given = {"question_set": world.set_id, "scope": f"base:{base}", "modes": ["keyword"], "once": once, "cache": "on"}
     estimated = plain(console.post("/evaluations/new", {**given, "press": "estimate"}).content.decode())
     assert "4 × 1 way" in estimated
+    assert "minutes not estimated: no provider's limit slows this" in html.unescape(estimated)
     both = console.post("/evaluations/new", {**given, "press": "both:keyword"}).content.decode()
     assert re.findall(r'value="(\w+)" checked', both) == ["keyword", "keyword_rerank"]
     assert not Evaluation.objects.exists()

@@ -1,8 +1,10 @@
 """The pages people decide by: a run, a question in it, a comparison, an evaluation, a new one. Of runs that really
 searched, asked over and over with the same number of queries."""
 
+import html
 import re
 import time
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +19,7 @@ from backend.core.states import JobKind
 from backend.models import Evaluation, Job, Membership, Result, Role, Run, Workspace
 from backend.services import long_jobs, surveys
 from tests import engine, large_runs
-from tests.api.conftest import API, World, client_of
+from tests.api.conftest import API, World, client_of, make_world
 from tests.api.test_rescoring import orchard
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -96,6 +98,8 @@ def test_a_run_shows_its_figures_plots_causes_and_questions(console: Client, run
         assert f"/runs/{run.id}/plots/{name}.svg?theme=dark" in page, name
     assert "an &lt;b&gt;apple&lt;/b&gt;" in page
     assert "tag=y+%26+z" in page
+    untagged = plain(page.split(">no tag<")[1].split("</tr>")[0])
+    assert untagged.split()[-1] == "1", "of the questions without a tag one was missed"
 
 
 def test_filters_are_links_that_narrow_the_table(console: Client, run: Run) -> None:
@@ -233,6 +237,23 @@ def test_a_question_shows_stages_losses_arithmetic_and_its_past(console: Client,
         text(console, f"/runs/{run.id}/questions/{missing}", status=404)
 
 
+def test_an_unanswerable_question_is_called_the_same_on_every_page_and_is_no_miss(
+    console: Client, world: World, run: Run
+) -> None:
+    """With a floor it is silent; without one something always comes back."""
+    for outcome, said in (("ok", "answered"), ("empty", "silent")):
+        run.results.filter(ordinal=3).update(outcome=outcome)
+        of_set = text(console, f"/sets/{world.set_id}")
+        assert re.findall(rf'/runs/{run.id}/questions/3"([^>]*)>([^<]*)<', of_set) == [("", said)]
+        assert f'<span class="chip">{said}</span>' in text(console, f"/runs/{run.id}").split('id="questions"')[1]
+        of_question = text(console, f"/runs/{run.id}/questions/3")
+        assert f'<span class="chip">{said}</span>' in of_question
+        assert "miss" not in plain(of_question)
+    # A question that has an answer and was missed is one, in red.
+    missed = rf'/runs/{run.id}/questions/2" class="bad-text">miss<'
+    assert re.search(missed, text(console, f"/sets/{world.set_id}"))
+
+
 def test_a_comparison_begins_with_its_verdict(console: Client, evaluation: Evaluation) -> None:
     runs = {one.name: one for one in evaluation.runs.all()}
     query: dict[str, Any] = {"baseline": str(runs["keyword"].id), "candidate": str(runs["strict"].id)}
@@ -261,7 +282,11 @@ def test_an_evaluation_is_followed_cancelled_and_tried_again(console: Client, wo
     assert console.get(f"{address}/progress").headers["HX-Refresh"] == "true"
     page = text(console, address)
     assert "hx-get" not in page.split('id="state"')[1]
-    assert "5 answers are missing or failed" in plain(page)
+    said = plain(page)
+    assert "5 answers were not asked for, since it was cancelled." in said
+    assert "Ask the rest" in said
+    assert "failed" not in said.split("cancelled before a question was scored")[1]
+    assert "so far" not in said
     assert console.post(f"{address}/retry").status_code == 302
     engine.drain()
     assert "completed" in plain(text(console, address))
@@ -362,3 +387,112 @@ def test_a_run_of_fifty_thousand_questions_costs_a_page_no_more_than_one_of_five
             times[n].append(time.perf_counter() - begin)
     assert n_queries[50_000] == n_queries[500]
     assert min(times[50_000]) < 2 * min(times[500]), times
+
+
+def test_settings_are_written_for_people_on_the_run_and_in_a_comparison(console: Client, world: World) -> None:
+    fusion = {"formula": "rrf", "weights": [1.0, 0.5], "constant": 60.0, "rank_base": 1}
+    made = list(large_runs.make(world.workspace, n=6, names=("hybrid", "semantic")).runs.order_by("ordinal"))
+    for run, exact in zip(made, (True, False), strict=True):
+        run.config = {**run.config, "fusion": {**fusion, "constant": 60.0 + exact}, "exact": exact, "min_score": None}
+        run.save(update_fields=["config"])
+    settings = plain(text(console, f"/runs/{made[0].id}").split(">Settings<")[1].split("</dl>")[0])
+    assert "fusion formula rrf, weights 1 / 0.5, constant 61, rank base 1" in settings
+    assert "exact yes" in settings
+    assert "min score –" in settings
+    compared = plain(text(console, "/compare", baseline=str(made[0].id), candidate=str(made[1].id)))
+    assert "formula rrf, weights 1 / 0.5, constant 60, rank base 1" in compared
+    assert "exact yes no" in compared
+
+
+def test_what_is_not_there_is_named_with_the_way_to_the_list(console: Client, evaluation: Evaluation, run: Run) -> None:
+    theirs = "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11"
+    for address, said, instead in (
+        (f"/compare?baseline={run.id}&candidate=nope", "There is no run nope", "/compare"),
+        (f"/compare?baseline={theirs}", f"There is no run {theirs}", "/compare"),
+        (f"/runs/{theirs}", f"There is no run {theirs}", "/evaluations"),
+        ("/evaluations/nope", "There is no evaluation nope", "/evaluations"),
+        ("/evaluations/new?like=nope", "There is no evaluation nope", "/evaluations"),
+        ("/sets/nope", "There is no question set nope", "/sets"),
+        ("/bases/nope", "There is no knowledge base nope", "/bases"),
+        ("/schedules/nope", "There is no schedule nope", "/schedules"),
+        ("/gates/nope", "There is no gate nope", "/gates"),
+    ):
+        page = text(console, address, status=404).split("<main")[1]
+        assert said in plain(page), address
+        assert f'<a href="{instead}">' in page, address
+
+
+def test_a_question_shows_all_that_it_expects_and_what_is_wrong_with_its_label(db: None) -> None:
+    world = make_world("labels")
+    wanted = [
+        {"path": "policies/leave.md", "content_contains": ["before the 15th", "by noon"]},
+        {"path": "policies/leaves.md"},
+    ]
+    questions = [{"id": "q", "question": "How long is the leave?", "expect": wanted}]
+    set_id = world.client.post(f"{API}/question-sets", {"name": "wrong", "questions": questions}).json()["id"]
+    made = world.evaluate(question_set=set_id)
+    engine.drain()
+    run = Run.objects.get(evaluation=made.json()["id"])
+    console = console_of(world.workspace)
+    page = html.unescape(plain(text(console, f"/runs/{run.id}/questions/0")))
+    said = page.split("What is expected")[1].split("What came back")[0]
+    whole = "policies/leave.md, “before the 15th” or “by noon”"
+    assert whole in said
+    assert whole in plain(text(console, f"/sets/{set_id}")), "as on the set's page"
+    assert (
+        "not indexed right document, wrong passage No document that it may be in holds this: policies/leave.md" in said
+    )
+    assert "No document is named so: policies/leaves.md. Did you mean policies/leave.md?" in said
+
+
+def test_what_was_taken_over_is_told_with_the_run_that_measured_it_and_the_way_to_ask_again(
+    console: Client, world: World, evaluation: Evaluation, run: Run
+) -> None:
+    """Of a third evaluation as well: the second one measured nothing either."""
+    modes = [{"name": "keyword", "mode": "keyword"}, {"name": "strict", "mode": "keyword", "keyword": "fts"}]
+    last = evaluation
+    for _ in range(2):
+        made = world.evaluate(configurations=modes, modes=[])
+        engine.drain()
+        last = Evaluation.objects.get(id=made.json()["id"])
+    again = last.runs.get(name="keyword")
+    strict = evaluation.runs.get(name="strict")
+    # Both began in one minute, which is told once.
+    Run.objects.filter(id__in=[run.id, strict.id]).update(created_at=run.created_at)
+    measured = f"measured on {run.created_at:%Y-%m-%d %H:%M} UTC"
+    link = f'<a href="/runs/{run.id}">keyword</a>'
+    ask = f'<a href="/evaluations/new?like={last.id}&amp;cache=off">Ask every question again</a>'
+    for address, said in (
+        (f"/runs/{again.id}", f"5 of 5 results were taken over from keyword , {measured}"),
+        (f"/evaluations/{last.id}", f"10 of 10 results were taken over from keyword and strict , {measured}"),
+    ):
+        page = text(console, address)
+        assert said in plain(page), address
+        assert page.count(link) == page.count(ask) == 1, address
+        assert "earlier run's" in html.unescape(page), address
+    Run.objects.filter(id=strict.id).update(created_at=run.created_at - timedelta(days=1))
+    assert f"from keyword of {run.created_at:%Y-%m-%d}" in plain(text(console, f"/evaluations/{last.id}"))
+    assert "ms, the earlier run's" in html.unescape(plain(text(console, f"/runs/{again.id}/questions/0")))
+    assert "earlier run's" in html.unescape(text(console, "/history"))
+    compared = text(console, "/compare", baseline=str(run.id), candidate=str(again.id))
+    assert f"keyword : 5 of 5 results were taken over from keyword , {measured}" in plain(compared)
+    for address in (f"/runs/{run.id}", f"/evaluations/{evaluation.id}", f"/runs/{run.id}/questions/0"):
+        assert "taken over" not in text(console, address), address
+        assert "earlier run's" not in html.unescape(text(console, address)), address
+    viewer = console_of(world.workspace, Role.VIEWER)
+    assert "Ask every question again" not in text(viewer, f"/runs/{again.id}")
+    form = text(console, f"/evaluations/new?like={last.id}&cache=off")
+    assert re.findall(r'name="cache"( checked)?>', form) == [""]
+    assert "<details open>" in form
+    assert re.findall(r'name="cache"( checked)?>', text(console, f"/evaluations/new?like={last.id}")) == [" checked"]
+    Run.objects.filter(id=again.id).update(cost={"reused": 3.0})
+    assert "3 of 5 results were taken over" in plain(text(console, f"/runs/{again.id}"))
+    assert "partly the earlier run's" in html.unescape(text(console, f"/runs/{again.id}"))
+
+
+def test_an_earlier_run_that_is_gone_is_not_linked(console: Client, run: Run) -> None:
+    origin = {"reused_from": "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11"}
+    Run.objects.filter(id=run.id).update(cost={"reused": 5.0}, origin=origin)
+    page = text(console, f"/runs/{run.id}")
+    assert "were taken over from an earlier run that is gone" in plain(page)
+    assert origin["reused_from"] not in page

@@ -334,16 +334,20 @@ def test_the_summary_counts_each_question_once_and_under_each_of_its_tags() -> N
             lost(Cause.BELOW_K, "hr", "codes", moved=Move.UP),
             lost(Cause.NOT_INDEXED, "hr", moved=Move.UNCHANGED),
             lost(None, "hr", "hr", moved=Move.DOWN),
+            lost(Cause.BELOW_K),
         ],
         k=5,
     )
-    assert (told.overall.n, told.overall.n_missed) == (3, 2)
-    assert told.overall.causes == {Cause.NOT_INDEXED: 1, Cause.BELOW_K: 1}
+    assert (told.overall.n, told.overall.n_missed) == (4, 3)
+    assert told.overall.causes == {Cause.NOT_INDEXED: 1, Cause.BELOW_K: 2}
+    assert told.untagged is not None
+    assert (told.untagged.n, told.untagged.n_missed) == (1, 1)
     assert (told.by_tag["hr"].n, told.by_tag["codes"].n) == (3, 1)
     assert told.by_tag["codes"].causes == {Cause.BELOW_K: 1}
     assert (told.ceiling, told.recall) == (1.0, 0.5)
     assert told.lift == Lift(n_up=1, n_down=1, n_unchanged=1)
     assert summarise([], k=5).lift is None
+    assert summarise([], k=5).untagged is None
 
 
 def test_every_cause_and_finding_is_documented() -> None:

@@ -44,6 +44,7 @@ class Summary:
     k: int
     overall: Losses
     by_tag: Mapping[str, Losses]
+    untagged: Losses | None = None
     ceiling: float | None = None
     recall: float | None = None
     mean_relevant: float | None = None
@@ -52,18 +53,21 @@ class Summary:
 
 
 def summarise(diagnosed: Iterable[Diagnosed], *, k: int) -> Summary:
-    """A question counts under each of its tags. Tags are in the order of their names."""
+    """A question counts under each of its tags, one without any in `untagged` (None where each has one). Tags are in
+    the order of their names."""
     every: list[Diagnosed] = []
     by_tag: dict[str, list[Diagnosed]] = {}
     for one in diagnosed:
         every.append(one)
         for tag in dict.fromkeys(one.tags):
             by_tag.setdefault(tag, []).append(one)
+    untagged = [one for one in every if not one.tags]
     moves = [one.move for one in every if one.move is not None]
     return Summary(
         k=k,
         overall=_losses(every),
         by_tag={tag: _losses(by_tag[tag]) for tag in sorted(by_tag)},
+        untagged=_losses(untagged) if untagged else None,
         ceiling=_mean(one.ceiling for one in every),
         recall=_mean(one.recall for one in every),
         mean_relevant=_mean(float(one.n_relevant) for one in every),
