@@ -11,7 +11,7 @@ from cli import choosing, ingesting, output
 from cli.client import Client
 from cli.errors import UsageError
 from cli.ingesting import Sent
-from cli.options import AsJson, Base, Collection, Level, Modes, Reranker, Source, TopK, words
+from cli.options import AsJson, Base, Collection, Level, Reranker, Source, words
 from touchstone import program, rules, tables
 
 app = typer.Typer()
@@ -66,8 +66,10 @@ def ingest(
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     knowledge_base: Base = None,
-    modes: Modes = "hybrid",
-    top_k: TopK = 5,
+    modes: Annotated[
+        str, typer.Option(metavar="MODE,MODE", help="semantic, keyword, hybrid, each with _rerank.")
+    ] = "hybrid",
+    top_k: Annotated[int, typer.Option(min=1, help="How many results.")] = 5,
     level: Level = None,
     reranker: Reranker = None,
     source: Source = "",
