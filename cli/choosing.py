@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.client import Client
-from cli.errors import UsageError
+from cli.errors import ApiError, UsageError
 
 Json = dict[str, Any]
 
@@ -69,6 +69,23 @@ def scope(
         where = {"knowledge_base": base(client, knowledge_base)["id"]}
     narrowed = {"source": source, "collection": collection}
     return where | {name: value for name, value in narrowed.items() if value}
+
+
+def run_or_evaluation(client: Client, key: str) -> Json:
+    """The run or the evaluation of that id: an evaluation has `runs`. Raises ApiError where it is neither."""
+    for find in (client.run, client.evaluation):
+        try:
+            return find(key)
+        except ApiError as error:
+            if error.code != "NOT_FOUND":
+                raise
+            refused = error
+    raise ApiError(
+        f"There is no run and no evaluation {key[:60]} in this workspace.",
+        status=refused.status,
+        code=refused.code,
+        request_id=refused.request_id,
+    ) from refused
 
 
 def _is_in_a_source(client: Client, name: str) -> bool:

@@ -8,7 +8,7 @@ import typer
 
 from cli import choosing, evaluating, output, sets, waiting
 from cli.client import Client
-from cli.errors import ApiError, UsageError
+from cli.errors import UsageError
 from cli.options import AsJson, Base
 from touchstone import rules, tables
 
@@ -84,7 +84,7 @@ def show(
       touchstone show 0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11 --outcome missed --k 3
     """
     with Client() as client:
-        found = _run_or_evaluation(client, run)
+        found = choosing.run_or_evaluation(client, run)
         if "runs" in found:
             output.answer_json(found) if as_json else output.answer(evaluating.shown(client, found))
             return
@@ -204,23 +204,14 @@ def status(as_json: AsJson = False) -> None:
         output.end(rules.COULD_NOT_RUN)
 
 
-def _run_or_evaluation(client: Client, key: str) -> Json:
-    try:
-        return client.run(key)
-    except ApiError as error:
-        if error.code != "NOT_FOUND":
-            raise
-    return client.evaluation(key)
-
-
 def _pairs(client: Client, baseline: str, candidates: list[str]) -> list[tuple[str, list[str]]]:
     """Runs as they are; of two evaluations the runs of one name, by mode. Raises UsageError for a mixture."""
-    before = _run_or_evaluation(client, baseline)
+    before = choosing.run_or_evaluation(client, baseline)
+    after = [choosing.run_or_evaluation(client, key) for key in candidates]
+    if any(("runs" in one) != ("runs" in before) for one in after):
+        raise UsageError("Compare runs with runs, or evaluations with evaluations.")
     if "runs" not in before:
         return [(baseline, candidates)]
-    after = [_run_or_evaluation(client, key) for key in candidates]
-    if any("runs" not in one for one in after):
-        raise UsageError("Compare runs with runs, or evaluations with evaluations.")
     pairs = []
     for run in before["runs"]:
         others = [other["id"] for one in after for other in one["runs"] if other["name"] == run["name"]]
