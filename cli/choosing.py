@@ -5,6 +5,7 @@ from typing import Any
 
 from cli.client import Client
 from cli.errors import ApiError, UsageError
+from touchstone import program
 
 Json = dict[str, Any]
 
@@ -20,7 +21,7 @@ def base(client: Client, name_or_id: str | None) -> Json:
     if len(bases) == 1:
         return bases[0]
     if not bases:
-        raise UsageError("There is no knowledge base yet. Make one: touchstone ingest ./docs")
+        raise UsageError(f"There is no knowledge base yet. Make one: {program.name()} ingest ./docs")
     raise UsageError(f"Say which knowledge base: --knowledge-base NAME. {_there(client)}")
 
 
@@ -44,7 +45,7 @@ def questions(client: Client, name: str, *, format: str = "") -> dict[str, str]:
     there = ", ".join(one["name"] for one in client.question_sets()[:10])
     raise UsageError(
         f"There is no file {name!r}, and no question set of that name. Sets: {there or 'none yet'}. "
-        "`touchstone sets template` shows what a file looks like."
+        f"`{program.name()} sets template` shows what a file looks like."
     )
 
 
@@ -94,4 +95,4 @@ def _is_in_a_source(client: Client, name: str) -> bool:
 
 def _there(client: Client) -> str:
     names = ", ".join(one["name"] for one in client.knowledge_bases()[:20])
-    return f"There are: {names}." if names else "There is none yet: touchstone ingest ./docs makes one."
+    return f"There are: {names}." if names else f"There is none yet: {program.name()} ingest ./docs makes one."

@@ -9,7 +9,7 @@ from cli import choosing, output
 from cli.client import Client
 from cli.errors import UsageError
 from cli.options import AsJson
-from touchstone import rules, tables
+from touchstone import program, rules, tables
 from touchstone.rules import RuleError
 
 app = typer.Typer()
@@ -127,7 +127,7 @@ def list_baselines(
         output.answer_json(found)
         return
     if not found:
-        output.answer("No run has been approved yet: touchstone baselines approve RUN")
+        output.answer(f"No run has been approved yet: {program.name()} baselines approve RUN")
         return
     rows = [
         [

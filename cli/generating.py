@@ -90,7 +90,7 @@ def generate(
     else:
         output.answer(_shown(made, drafts))
         if version is not None:
-            output.answer(f"Next: {program.name()} evaluate {version['id']}")
+            output.answer(f"Next: {program.name()} evaluate {version['id']} -b {made['knowledge_base']}")
     job = made["job"]
     if wait and job is not None and job["state"] != "completed":
         output.note(f"It is {job['state']}. {job['reason']} {job['code']}".strip())

@@ -10,7 +10,7 @@ from cli import choosing, evaluating, output, sets, waiting
 from cli.client import Client
 from cli.errors import UsageError
 from cli.options import AsJson, Base
-from touchstone import rules, tables
+from touchstone import program, rules, tables
 
 app = typer.Typer()
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ def runs(
         output.answer_json(found)
         return
     if not found:
-        output.answer("There are no runs yet. `touchstone evaluate my.jsonl` makes some.")
+        output.answer(f"There are no runs yet. `{program.name()} evaluate my.jsonl` makes some.")
         return
     rows = [
         [
@@ -195,7 +195,7 @@ def status(as_json: AsJson = False) -> None:
             titles = ["knowledge base", "state", "documents", "failed", "passages", "latest"]
             lines += ["", tables.grid(titles, rows, right=[2, 3, 4])]
         else:
-            lines += ["", "No knowledge base yet: touchstone ingest ./docs"]
+            lines += ["", f"No knowledge base yet: {program.name()} ingest ./docs"]
         if open_:
             rows = [[one["id"], one["state"], one["question_set"]["name"], one["n_questions"]] for one in open_]
             lines += ["", tables.grid(["evaluation", "state", "set", "questions"], rows, right=[3])]

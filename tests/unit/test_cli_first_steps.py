@@ -4,11 +4,12 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.cli_stub import Stub, page
-from tests.unit.test_cli import Ended, a_service, an_evaluation, stub, touchstone  # noqa: F401
+from tests.unit.test_cli import BASE, Ended, a_service, an_evaluation, stub, touchstone  # noqa: F401
 from tests.unit.test_cli_tables import a_result, missed
 from touchstone import program
 
@@ -133,3 +134,26 @@ def test_commands_to_paste_name_the_program_as_this_shell_finds_it(
     assert program.name() == "touchstone"
     (bin_ / "touchstone").unlink()
     assert program.name() == "touchstone"
+
+
+def test_what_to_do_after_an_upload_works_as_it_is_printed(
+    stub: Stub,  # noqa: F811
+    touchstone: Callable[..., Ended],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "big.jsonl").write_text("{}")
+    version = {"number": 1, "format": "jsonl", "warnings": []}
+    stub.on("GET question-sets", 200, page())
+    stub.on("POST question-sets", 201, {"id": "s", "version": version})
+    stub.on("GET question-sets/s", 200, {"name": "big", "n_questions": 2, "version": version})
+
+    def printed(*bases: dict[str, Any]) -> list[str]:
+        stub.on("GET knowledge-bases", 200, page(*bases))
+        return touchstone("sets", "upload", "big.jsonl").out.replace(program.name(), "touchstone").splitlines()[1:]
+
+    assert printed() == ["Next: touchstone ingest ./docs", "Then: touchstone evaluate s@1"]
+    assert printed(BASE) == ["Next: touchstone evaluate s@1 -b docs"]
+    assert printed({**BASE, "name": "our docs"}, BASE) == [
+        "Next: touchstone evaluate s@1 -b 'our docs'",
+        "Other knowledge bases: docs",
+    ]
