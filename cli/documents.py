@@ -47,6 +47,7 @@ def ingest(
     """
     default = (path.resolve() if path.is_dir() else path.resolve().parent).name or "documents"
     with Client() as client:
+        client.on_silence = output.note
         base = ingesting.base_for(client, name or default, settings=_settings(settings or []))
         sent = ingesting.send(
             client, path, base=base, source=source or default, collection=collection, prune=prune, wait=wait

@@ -11,7 +11,7 @@ import typer
 
 from cli import choosing, ingesting, output, preflight
 from cli.client import Client
-from cli.errors import UsageError
+from cli.errors import UnreachableError, UsageError
 from cli.options import AsJson, Base, Collection, Documents, Level, Modes, Reranker, Source, TopK, Workspace, words
 from touchstone import program, rules, tables
 from touchstone.progress import Bar, eta, waiting
@@ -84,6 +84,7 @@ def evaluate(
     if bool(questions) == bool(follow):
         raise UsageError("Name a question-set file or a set (or --follow ID). --help shows examples.")
     with Client() as client:
+        client.on_silence = output.note
         scope: Json = {}
         if follow:
             started = client.evaluation(follow)
@@ -127,6 +128,9 @@ def evaluate(
         except KeyboardInterrupt:
             output.note(f"The evaluation goes on. {_how(started['id'])}")
             output.end(rules.INTERRUPTED)
+        except UnreachableError:
+            output.note(f"The evaluation goes on once its service runs. {_how(started['id'])}")
+            raise
         _tell(client, ended, wanted, as_json=as_json)
 
 

@@ -88,6 +88,7 @@ def gate(
     if (run is None) == (past is None):
         raise UsageError("Name a run or an evaluation, or ask with --past.")
     with Client() as client:
+        client.on_silence = output.note
         kept = _gate(client, name) if name else None
         if past is not None:
             _tell_past(client, kept, past, as_json=as_json)

@@ -55,6 +55,7 @@ def generate(
     if accept_all is not None and not wait:
         raise UsageError("--accept-all needs --wait: there is nothing to accept yet.")
     with Client() as client:
+        client.on_silence = output.note
         if follow:
             made = client.generation(follow)
         else:

@@ -14,7 +14,6 @@ from cli.folder import LocalFile
 from touchstone.progress import Bar
 
 Json = dict[str, Any]
-_LOOK_SECONDS = 0.3
 _SILENCE_SECONDS = 15.0
 
 
@@ -97,15 +96,18 @@ def _send(client: Client, group: Sequence[LocalFile], *, sent: Sent, collection:
 
 def _follow(client: Client, base_id: str, ingestions: Sequence[str]) -> None:
     """Until all rounds have ended; tells when there are no workers to do it."""
-    open_ = list(ingestions)
+    open_ = set(ingestions)
     done: dict[str, Json] = {}
     since, last, told = time.monotonic(), -1, False
+    if not open_:
+        return
     with Bar("documents", stream=sys.stderr) as bar:
-        while open_:
-            for ingestion_id in list(open_):
-                done[ingestion_id] = client.ingestion(base_id, ingestion_id)
-                if done[ingestion_id]["state"] in FINAL_INGESTIONS:
-                    open_.remove(ingestion_id)
+        for found in client.looks(lambda: {one: client.ingestion(base_id, one) for one in open_}):
+            if found is None:
+                since = time.monotonic()
+                continue
+            done |= found
+            open_.difference_update(key for key, one in found.items() if one["state"] in FINAL_INGESTIONS)
             n_done = sum(one["n_documents"] - one["n_pending"] for one in done.values())
             bar.show(n_done, sum(one["n_documents"] for one in done.values()))
             if n_done != last:
@@ -113,8 +115,8 @@ def _follow(client: Client, base_id: str, ingestions: Sequence[str]) -> None:
             elif not told and time.monotonic() - since > _SILENCE_SECONDS:
                 told = True
                 tell_missing_workers(client)
-            if open_:
-                time.sleep(_LOOK_SECONDS)
+            if not open_:
+                return
 
 
 def tell_missing_workers(client: Client) -> None:
