@@ -161,6 +161,8 @@ def shown(client: Client, evaluation: Json) -> str:
     if evaluation["n_questions"] <= _MOST_QUESTIONS:
         parts.append(tables.questions(runs, [list(client.results(run["id"])) for run in runs]))
     parts.append(tables.aggregate(runs))
+    if told := tables.taken_over(runs):
+        parts.append(told)
     if evaluation["state"] != "completed":
         code = f" ({evaluation['code']})" if evaluation["code"] else ""
         parts.append(f"This evaluation is {evaluation['state']}. {evaluation['reason']}{code}".strip())

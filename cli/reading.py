@@ -233,8 +233,8 @@ def record(run: Json) -> str:
     ]
     if run.get("kind") == "rescored":
         told.append(("scored", f"again, from run {run['origin']['run']} ({run['origin']['set']})"))
-    if n_reused := run.get("cost", {}).get("reused"):
-        told.append(("reused", f"{n_reused:.0f} results of an earlier run, since nothing has changed"))
+    if reused := tables.taken_over([run]):
+        told.append(("reused", reused))
     if run["code"]:
         told.append(("because", f"{run['reason']} ({run['code']})"))
     if run["corpus_changed"]:
@@ -246,7 +246,8 @@ def record(run: Json) -> str:
     told.append(("questions", ", ".join(f"{n} {name}" for name, n in counts.items())))
     latency = run["timings"].get("latency_ms") or {}
     if latency:
-        told.append(("latency", f"{latency['p50']:.0f} ms at the median, {latency['p95']:.0f} ms at 95 %"))
+        measured = f"{latency['p50']:.0f} ms at the median, {latency['p95']:.0f} ms at 95 %"
+        told.append(("latency", f"{measured}{', as the earlier run measured it' if reused else ''}"))
     lines = [f"{name:<10}{value}" for name, value in told]
     rows = [[key, _value(metric), _interval(metric)] for key, metric in sorted(run["metrics"].items(), key=_order)]
     if rows:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.unit.cli_stub import Stub, page
-from tests.unit.test_cli import BASE, Ended, a_service, an_evaluation, stub, touchstone  # noqa: F401
-from tests.unit.test_cli_tables import a_result, missed
+from tests.unit.test_cli import BASE, EVALUATION, Ended, a_service, an_evaluation, stub, touchstone  # noqa: F401
+from tests.unit.test_cli_tables import a_result, a_run, missed
 from touchstone import program
 
 pytestmark = pytest.mark.usefixtures("stub")
@@ -157,3 +157,19 @@ def test_what_to_do_after_an_upload_works_as_it_is_printed(
         "Next: touchstone evaluate s@1 -b 'our docs'",
         "Other knowledge bases: docs",
     ]
+
+
+def test_what_was_taken_over_is_not_printed_as_if_it_were_measured(
+    stub: Stub,  # noqa: F811
+    touchstone: Callable[..., Ended],  # noqa: F811
+) -> None:
+    reused = {"cost": {"reused": 2.0}, "origin": {"reused_from": "r0"}, "timings": {"latency_ms": {"p50": 5, "p95": 9}}}
+    told = "2 of 2 results were taken over from run r0: nothing has changed since. Ask again with --no-cache.\n"
+    a_service(stub, a_run("keyword", **reused))
+    assert told in touchstone("evaluate", "--follow", EVALUATION).out
+    run = an_evaluation("completed", a_run("keyword", **reused))["runs"][0]
+    shown = {"label": "", "mode": "keyword", "question_set": SET, "knowledge_base": BASE, "config": {}, "partial": True}
+    stub.on("GET runs/run-0", 200, {**run, **shown})
+    said = touchstone("show", "run-0").out
+    assert f"reused    {told}" in said
+    assert "latency   5 ms at the median, 9 ms at 95 %, as the earlier run measured it\n" in said
