@@ -16,6 +16,7 @@ from touchstone import program, rules, tables
 
 app = typer.Typer()
 _MOST_SHOWN = 50
+_MOST_COPIES = 10
 
 
 @app.command()
@@ -56,6 +57,7 @@ def ingest(
         output.answer_json({name: getattr(sent, name) for name in sent.__dataclass_fields__})
     else:
         output.answer(_told(sent, waited=wait))
+        _tell_copies(sent)
     n_indexed = sent.base["n_indexed"]
     if wait and sent.base["state"] == "failed":
         output.note(f"{sent.base['reason']} ({sent.base['code']})")
@@ -123,7 +125,8 @@ def _settings(given: list[str]) -> dict[str, Any] | None:
 
 def _told(sent: Sent, *, waited: bool) -> str:
     base = sent.base
-    said = [f"{sent.n_sent} of {sent.n_files} documents sent to {base['name']}"]
+    where = f"source {sent.source}" + (f", path {sent.path}" if sent.path else "")
+    said = [f"{sent.n_sent} of {sent.n_files} documents sent to {base['name']} ({where})"]
     if sent.n_unchanged:
         said.append(f"{sent.n_unchanged} unchanged")
     if sent.n_pruned:
@@ -149,6 +152,24 @@ def _told(sent: Sent, *, waited: bool) -> str:
     what = shlex.quote(usable[0]) if usable else "my.jsonl"
     lines.append(f"Next: {program.name()} evaluate {what} -b {shlex.quote(base['name'])}")
     return "\n".join(lines)
+
+
+def _tell_copies(sent: Sent) -> None:
+    """A second copy competes with the first one in every search, and the first one is not refreshed by it."""
+    for one in sent.copies[:_MOST_COPIES]:
+        like = one["like"]
+        output.note(
+            f"{one['path']} is in {sent.base['name']} already, as {like['path']} of the source {like['source']}."
+        )
+    if len(sent.copies) > _MOST_COPIES:
+        output.note(f"and {len(sent.copies) - _MOST_COPIES} more")
+    if sent.copies:
+        first = sent.copies[0]["like"]
+        base, source = shlex.quote(sent.base["name"]), shlex.quote(first["source"])
+        output.note(
+            "The base holds both now. To refresh a document, send the whole folder that it came from:"
+            f" {program.name()} ingest FOLDER --name {base} --source {source}"
+        )
 
 
 def _mode(mode: dict[str, Any]) -> str:
