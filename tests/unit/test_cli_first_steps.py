@@ -173,3 +173,17 @@ def test_what_was_taken_over_is_not_printed_as_if_it_were_measured(
     said = touchstone("show", "run-0").out
     assert f"reused    {told}" in said
     assert "latency   5 ms at the median, 9 ms at 95 %, as the earlier run measured it\n" in said
+
+
+def test_what_to_do_after_questions_were_accepted_names_the_base_they_are_about(
+    stub: Stub,  # noqa: F811
+    touchstone: Callable[..., Ended],  # noqa: F811
+) -> None:
+    made = {
+        "id": "g", "knowledge_base": BASE["id"], "llm": "local", "is_local": False, "n_drawn": 1, "counts": {},
+        "job": {"state": "completed"},
+    }  # fmt: skip
+    stub.on("GET generations/g", 200, made).on("GET generations/g/drafts", 200, page())
+    stub.on("POST generations/g/question-set", 201, {"id": "s"})
+    said = touchstone("generate", "--follow", "g", "--accept-all", "made").out
+    assert said.endswith(f" evaluate s -b {BASE['id']}\n")
