@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 WORKSPACE_HEADER = "X-Workspace"
+_HOW = (
+    "Send `Authorization: Bearer ts_…`. `touchstone up` puts a token into .touchstone/token; others are made on the "
+    "page /tokens, or by `POST /api/v1/tokens`."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,7 @@ class Caller:
 def caller(request: Request) -> Caller:
     """The caller of an authenticated request."""
     if not isinstance(request.auth, Caller):
-        raise exceptions.NotAuthenticated
+        raise exceptions.NotAuthenticated(f"This needs a token. {_HOW}")
     return request.auth
 
 
@@ -50,8 +54,7 @@ class TokenAuthentication(authentication.BaseAuthentication):
         token = tokens.authenticate(plain.strip(), timezone.now()) if kind.lower() == "bearer" else None
         if token is None:
             raise exceptions.AuthenticationFailed(
-                "This token is not valid: it was revoked, has expired or was never given. "
-                "Send `Authorization: Bearer ts_…`."
+                f"This token is not valid: it was revoked, has expired or was never given. {_HOW}"
             )
         scopes = frozenset(Scope(scope) for scope in token.scopes)
         if token.user is not None:
@@ -102,16 +105,15 @@ class HasScope(permissions.BasePermission):
     method must be named, so that a forgotten one is closed and not open."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
-        if not isinstance(request.auth, Caller):
-            return False
+        who = caller(request)
         method = request.method or ""
         if method.lower() not in view.http_method_names or not hasattr(view, method.lower()):
             return True  # there is no such method: the framework answers 405
         needed = required_scope(view, method)
-        if needed in request.auth.scopes:
+        if needed in who.scopes:
             return True
         raise exceptions.PermissionDenied(
-            f"This needs the scope {needed.value}, which your {request.auth.id.partition(':')[0]} does not have."
+            f"This needs the scope {needed.value}, which your {who.id.partition(':')[0]} does not have."
         )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -283,7 +284,8 @@ SPECTACULAR_SETTINGS = {
 
 # Who may read /metrics; empty: everybody who can reach it.
 METRICS_TOKEN = env.text("TOUCHSTONE_METRICS_TOKEN")
-LOG_LEVEL = env.text("TOUCHSTONE_LOG_LEVEL", "INFO")
+# manage.py prints for a person: of the log only what is wrong. The processes that serve do not come through it.
+LOG_LEVEL = env.text("TOUCHSTONE_LOG_LEVEL", "WARNING" if Path(sys.argv[0]).name == "manage.py" else "INFO")
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from cli.client import Client
-from cli.errors import UsageError
+from cli.errors import ApiError, UsageError
+from touchstone import program
 
 Json = dict[str, Any]
 
@@ -20,7 +21,7 @@ def base(client: Client, name_or_id: str | None) -> Json:
     if len(bases) == 1:
         return bases[0]
     if not bases:
-        raise UsageError("There is no knowledge base yet. Make one: touchstone ingest ./docs")
+        raise UsageError(f"There is no knowledge base yet. Make one: {program.name()} ingest ./docs")
     raise UsageError(f"Say which knowledge base: --knowledge-base NAME. {_there(client)}")
 
 
@@ -44,7 +45,7 @@ def questions(client: Client, name: str, *, format: str = "") -> dict[str, str]:
     there = ", ".join(one["name"] for one in client.question_sets()[:10])
     raise UsageError(
         f"There is no file {name!r}, and no question set of that name. Sets: {there or 'none yet'}. "
-        "`touchstone sets template` shows what a file looks like."
+        f"`{program.name()} sets template` shows what a file looks like."
     )
 
 
@@ -71,10 +72,27 @@ def scope(
     return where | {name: value for name, value in narrowed.items() if value}
 
 
+def run_or_evaluation(client: Client, key: str) -> Json:
+    """The run or the evaluation of that id: an evaluation has `runs`. Raises ApiError where it is neither."""
+    for find in (client.run, client.evaluation):
+        try:
+            return find(key)
+        except ApiError as error:
+            if error.code != "NOT_FOUND":
+                raise
+            refused = error
+    raise ApiError(
+        f"There is no run and no evaluation {key[:60]} in this workspace.",
+        status=refused.status,
+        code=refused.code,
+        request_id=refused.request_id,
+    ) from refused
+
+
 def _is_in_a_source(client: Client, name: str) -> bool:
     return any(one["file"] == name for base_ in client.knowledge_bases() for one in client.set_files(base_["id"]))
 
 
 def _there(client: Client) -> str:
     names = ", ".join(one["name"] for one in client.knowledge_bases()[:20])
-    return f"There are: {names}." if names else "There is none yet: touchstone ingest ./docs makes one."
+    return f"There are: {names}." if names else f"There is none yet: {program.name()} ingest ./docs makes one."

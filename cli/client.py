@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -24,6 +24,11 @@ _JOBS = "/api/v1/jobs/"
 _PAGE = 500
 # An evaluation goes on while the page is started again: waiting for it survives this long without an answer.
 _PATIENCE_SECONDS = 60.0
+# Silence that is told. The first look that hangs ends after this long, any other after the client's own timeout.
+_SILENT_SECONDS, _LOOK_SECONDS = 3.0, 5.0
+# What stands for an answer while the service, or its database, is started again.
+_AWAY = frozenset({502, 503, 504})
+_Found = TypeVar("_Found")
 
 
 class Client:
@@ -53,16 +58,19 @@ class Client:
             token = found.token if url is None or self.url == found.url else ""
         self._guessed = url is None and found.guessed
         headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        self._timeout = httpx.Timeout(timeout, connect=min(timeout, 10.0))
         self._http = httpx.Client(
             base_url=f"{self.url}/api/v1/",
             headers=headers,
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+            timeout=self._timeout,
             transport=transport,
             # A proxy of the environment cannot reach this machine's own services.
             trust_env=not settings.is_local(self.url),
         )
         # Called with each job that a call waits for, at every look.
         self.on_job: Callable[[Json], Any] = lambda _job: None
+        # Called with a sentence when the service stops answering a call that waits, and when it is back.
+        self.on_silence: Callable[[str], Any] = lambda _sentence: None
 
     def __enter__(self) -> Self:
         return self
@@ -117,6 +125,41 @@ class Client:
             if not page["next"]:
                 return
             cursor = httpx.URL(page["next"]).params.get("cursor")
+
+    def looks(self, look: Callable[[], _Found]) -> Iterator[_Found | None]:
+        """What each look finds, for as long as the caller goes on, and None where nothing answered: a service that is
+        started again is waited for. Raises UnreachableError once it is away for a minute."""
+        pause, is_told = 0.2, False
+        silent_since: float | None = None
+        while True:
+            began = time.monotonic()
+            found = None
+            if silent_since is None:
+                self._http.timeout = httpx.Timeout(_LOOK_SECONDS)
+            try:
+                found = look()
+            except (UnreachableError, ApiError) as error:
+                if isinstance(error, ApiError) and error.status not in _AWAY:
+                    raise
+                silent_since = began if silent_since is None else silent_since
+                silence = time.monotonic() - silent_since
+                if silence > _PATIENCE_SECONDS:
+                    raise UnreachableError(f"{error} Nothing has answered for {silence:.0f} s.") from error
+                if silence >= _SILENT_SECONDS and not is_told:
+                    is_told = True
+                    self.on_silence(
+                        f"The service does not answer ({error.__cause__ or error}); waiting for it, for up to"
+                        f" {_PATIENCE_SECONDS:.0f} s."
+                    )
+            else:
+                if is_told:
+                    self.on_silence("The service answers again.")
+                silent_since, is_told = None, False
+            finally:
+                self._http.timeout = self._timeout
+            yield found
+            time.sleep(pause)
+            pause = min(pause * 1.2, 2.0)
 
     # ---- knowledge bases and documents
     def knowledge_bases(self) -> list[Json]:
@@ -229,23 +272,15 @@ class Client:
     ) -> Json:
         """The evaluation once it has ended. `on_progress` gets it at every look. Raises TimeoutError."""
         give_up_at = None if seconds is None else time.monotonic() + seconds
-        pause, silent_since = 0.2, None
-        while True:
-            try:
-                found, silent_since = self.evaluation(evaluation_id), None
-            except UnreachableError:
-                silent_since = silent_since or time.monotonic()
-                if time.monotonic() - silent_since > _PATIENCE_SECONDS:
-                    raise
-            else:
+        for found in self.looks(lambda: self.evaluation(evaluation_id)):
+            if found is not None:
                 if on_progress is not None:
                     on_progress(found)
                 if found["state"] in FINAL_EVALUATIONS:
                     return found
             if give_up_at is not None and time.monotonic() > give_up_at:
-                raise TimeoutError(f"evaluation {evaluation_id} has not ended after {seconds:g} s")
-            time.sleep(pause)
-            pause = min(pause * 1.2, 2.0)
+                break
+        raise TimeoutError(f"evaluation {evaluation_id} has not ended after {seconds:g} s")
 
     def cancel(self, evaluation_id: str) -> Json:
         return self.post(f"evaluations/{evaluation_id}/cancel")
@@ -374,18 +409,15 @@ class Client:
 
     def job_done(self, job: Json) -> Json:
         """The job once it is completed. Raises ApiError, as the address that began it would have, where it failed."""
-        pause, silent_since = 0.2, None
-        while not job["is_final"]:
-            self.on_job(job)
-            time.sleep(pause)
-            pause = min(pause * 1.2, 2.0)
-            try:
-                job, silent_since = self.job(job["id"]), None
-            except UnreachableError:
-                silent_since = silent_since or time.monotonic()
-                if time.monotonic() - silent_since > _PATIENCE_SECONDS:
-                    raise
+        job_id = job["id"]
         self.on_job(job)
+        if not job["is_final"]:
+            for found in self.looks(lambda: self.job(job_id)):
+                if found is not None:
+                    job = found
+                    self.on_job(job)
+                if job["is_final"]:
+                    break
         if job["state"] != "completed":
             raise _failed_job(job)
         return job
@@ -410,22 +442,15 @@ class Client:
 
     def generation_done(self, generation_id: str, *, on_progress: Callable[[Json], Any] | None = None) -> Json:
         """The generation once its job has ended, however it ended: what was made is there in any case."""
-        pause, silent_since = 0.2, None
-        while True:
-            try:
-                made, silent_since = self.generation(generation_id), None
-            except UnreachableError:
-                silent_since = silent_since or time.monotonic()
-                if time.monotonic() - silent_since > _PATIENCE_SECONDS:
-                    raise
-            else:
-                job = made["job"]
-                if job is None or job["state"] in FINAL_EVALUATIONS:
-                    return made
-                if on_progress is not None:
-                    on_progress(job)
-            time.sleep(pause)
-            pause = min(pause * 1.2, 2.0)
+        for made in self.looks(lambda: self.generation(generation_id)):
+            if made is None:
+                continue
+            job = made["job"]
+            if job is None or job["state"] in FINAL_EVALUATIONS:
+                return made
+            if on_progress is not None:
+                on_progress(job)
+        raise AssertionError("looks end by an error only")
 
     def drafts(self, generation_id: str, **filters: Any) -> Iterator[Json]:
         return self.pages(f"generations/{generation_id}/drafts", **filters)

@@ -11,11 +11,12 @@ from cli import choosing, ingesting, output
 from cli.client import Client
 from cli.errors import UsageError
 from cli.ingesting import Sent
-from cli.options import AsJson, Base, Collection, Level, Modes, Reranker, Source, TopK, words
+from cli.options import AsJson, Base, Collection, Level, Reranker, Source, words
 from touchstone import program, rules, tables
 
 app = typer.Typer()
 _MOST_SHOWN = 50
+_MOST_COPIES = 10
 
 
 @app.command()
@@ -47,6 +48,7 @@ def ingest(
     """
     default = (path.resolve() if path.is_dir() else path.resolve().parent).name or "documents"
     with Client() as client:
+        client.on_silence = output.note
         base = ingesting.base_for(client, name or default, settings=_settings(settings or []))
         sent = ingesting.send(
             client, path, base=base, source=source or default, collection=collection, prune=prune, wait=wait
@@ -55,6 +57,7 @@ def ingest(
         output.answer_json({name: getattr(sent, name) for name in sent.__dataclass_fields__})
     else:
         output.answer(_told(sent, waited=wait))
+        _tell_copies(sent)
     n_indexed = sent.base["n_indexed"]
     if wait and sent.base["state"] == "failed":
         output.note(f"{sent.base['reason']} ({sent.base['code']})")
@@ -66,8 +69,10 @@ def ingest(
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     knowledge_base: Base = None,
-    modes: Modes = "hybrid",
-    top_k: TopK = 5,
+    modes: Annotated[
+        str, typer.Option(metavar="MODE,MODE", help="semantic, keyword, hybrid, each with _rerank.")
+    ] = "hybrid",
+    top_k: Annotated[int, typer.Option(min=1, help="How many results.")] = 5,
     level: Level = None,
     reranker: Reranker = None,
     source: Source = "",
@@ -120,7 +125,8 @@ def _settings(given: list[str]) -> dict[str, Any] | None:
 
 def _told(sent: Sent, *, waited: bool) -> str:
     base = sent.base
-    said = [f"{sent.n_sent} of {sent.n_files} documents sent to {base['name']}"]
+    where = f"source {sent.source}" + (f", path {sent.path}" if sent.path else "")
+    said = [f"{sent.n_sent} of {sent.n_files} documents sent to {base['name']} ({where})"]
     if sent.n_unchanged:
         said.append(f"{sent.n_unchanged} unchanged")
     if sent.n_pruned:
@@ -146,6 +152,24 @@ def _told(sent: Sent, *, waited: bool) -> str:
     what = shlex.quote(usable[0]) if usable else "my.jsonl"
     lines.append(f"Next: {program.name()} evaluate {what} -b {shlex.quote(base['name'])}")
     return "\n".join(lines)
+
+
+def _tell_copies(sent: Sent) -> None:
+    """A second copy competes with the first one in every search, and the first one is not refreshed by it."""
+    for one in sent.copies[:_MOST_COPIES]:
+        like = one["like"]
+        output.note(
+            f"{one['path']} is in {sent.base['name']} already, as {like['path']} of the source {like['source']}."
+        )
+    if len(sent.copies) > _MOST_COPIES:
+        output.note(f"and {len(sent.copies) - _MOST_COPIES} more")
+    if sent.copies:
+        first = sent.copies[0]["like"]
+        base, source = shlex.quote(sent.base["name"]), shlex.quote(first["source"])
+        output.note(
+            "The base holds both now. To refresh a document, send the whole folder that it came from:"
+            f" {program.name()} ingest FOLDER --name {base} --source {source}"
+        )
 
 
 def _mode(mode: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from cli import choosing, ingesting, output, preflight
 from cli.client import Client
-from cli.errors import UsageError
+from cli.errors import UnreachableError, UsageError
 from cli.options import (
     AsJson,
     Base,
@@ -94,6 +94,7 @@ def evaluate(
     if bool(questions) == bool(follow):
         raise UsageError("Name a question-set file or a set (or --follow ID). --help shows examples.")
     with Client() as client:
+        client.on_silence = output.note
         scope: Json = {}
         if follow:
             started = client.evaluation(follow)
@@ -140,6 +141,9 @@ def evaluate(
         except KeyboardInterrupt:
             output.note(f"The evaluation goes on. {_how(started['id'])}")
             output.end(rules.INTERRUPTED)
+        except UnreachableError:
+            output.note(f"The evaluation goes on once its service runs. {_how(started['id'])}")
+            raise
         _tell(client, ended, wanted, as_json=as_json)
 
 
@@ -170,6 +174,8 @@ def shown(client: Client, evaluation: Json) -> str:
     if evaluation["n_questions"] <= _MOST_QUESTIONS:
         parts.append(tables.questions(runs, [list(client.results(run["id"])) for run in runs]))
     parts.append(tables.aggregate(runs))
+    if told := tables.taken_over(runs):
+        parts.append(told)
     if evaluation["state"] != "completed":
         code = f" ({evaluation['code']})" if evaluation["code"] else ""
         parts.append(f"This evaluation is {evaluation['state']}. {evaluation['reason']}{code}".strip())

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import output
+from cli import choosing, output
 from cli.client import Client
-from cli.errors import ApiError, UsageError
+from cli.errors import UsageError
 from cli.options import AsJson
-from touchstone import rules, tables
+from touchstone import program, rules, tables
 from touchstone.rules import RuleError
 
 app = typer.Typer()
@@ -93,6 +93,7 @@ def gate(
     if (run is None) == (past is None):
         raise UsageError("Name a run or an evaluation, or ask with --past.")
     with Client() as client:
+        client.on_silence = output.note
         kept = _gate(client, name) if name else None
         if past is not None:
             _tell_past(client, kept, past, as_json=as_json)
@@ -132,7 +133,7 @@ def list_baselines(
         output.answer_json(found)
         return
     if not found:
-        output.answer("No run has been approved yet: touchstone baselines approve RUN")
+        output.answer(f"No run has been approved yet: {program.name()} baselines approve RUN")
         return
     rows = [
         [
@@ -165,13 +166,8 @@ def approve(
       touchstone baselines approve RUN --label 'release 4'
     """
     with Client() as client:
-        try:
-            runs = [one["id"] for one in client.evaluation(run)["runs"]]
-        except ApiError as error:
-            if error.code != "NOT_FOUND":
-                raise
-            runs = [run]
-        made = [client.approve(one, label=label) for one in runs]
+        found = choosing.run_or_evaluation(client, run)
+        made = [client.approve(one["id"], label=label) for one in found.get("runs", [found])]
     if as_json:
         output.answer_json(made)
         return
@@ -222,17 +218,11 @@ def _tell_past(client: Client, kept: Json | None, past: int, *, as_json: bool) -
 
 def _what(client: Client, key: str, *, wait: bool) -> Json:
     """`evaluation` or `run`, once it has ended."""
-    try:
-        found = client.evaluation(key)
-    except ApiError as error:
-        if error.code != "NOT_FOUND":
-            raise
-        if wait:
-            client.wait(client.run(key)["evaluation_id"])
-        return {"run": key}
-    if wait and not found["is_final"]:
-        client.wait(key)
-    return {"evaluation": key}
+    found = choosing.run_or_evaluation(client, key)
+    is_run = "runs" not in found
+    if wait and (is_run or not found["is_final"]):
+        client.wait(found["evaluation_id"] if is_run else key)
+    return {"run": key} if is_run else {"evaluation": key}
 
 
 def _gate(client: Client, name: str) -> Json:

@@ -55,6 +55,7 @@ def generate(
     if accept_all is not None and not wait:
         raise UsageError("--accept-all needs --wait: there is nothing to accept yet.")
     with Client() as client:
+        client.on_silence = output.note
         if follow:
             made = client.generation(follow)
         else:
@@ -90,7 +91,7 @@ def generate(
     else:
         output.answer(_shown(made, drafts))
         if version is not None:
-            output.answer(f"Next: {program.name()} evaluate {version['id']}")
+            output.answer(f"Next: {program.name()} evaluate {version['id']} -b {made['knowledge_base']}")
     job = made["job"]
     if wait and job is not None and job["state"] != "completed":
         output.note(f"It is {job['state']}. {job['reason']} {job['code']}".strip())

@@ -14,16 +14,17 @@ from cli.folder import LocalFile
 from touchstone.progress import Bar
 
 Json = dict[str, Any]
-_LOOK_SECONDS = 0.3
 _SILENCE_SECONDS = 15.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Sent:
-    """What became of a folder."""
+    """What became of a folder, or of one file, whose `path` is set. `copies`: documents that are in the base in another
+    place too, each with what it is `like`."""
 
     base: Json
     source: str
+    path: str = ""
     n_files: int = 0
     n_unchanged: int = 0
     n_sent: int = 0
@@ -32,6 +33,7 @@ class Sent:
     skipped: list[Json] = field(default_factory=list)
     failed: list[Json] = field(default_factory=list)
     set_files: list[Json] = field(default_factory=list)
+    copies: list[Json] = field(default_factory=list)
 
 
 def base_for(client: Client, name: str, *, settings: Json | None) -> Json:
@@ -58,12 +60,16 @@ def send(
     there = _documents(client, base["id"], source)
     lacking = [file for file in found if file.is_set or not _is_there(file, there, collection)]
     sent.n_unchanged = sent.n_files - sum(not file.is_set for file in lacking)
+    if not root.is_dir():
+        sent.path = found[0].path
     paths = {file.path for file in found}
     sent.missing = [document for path, document in there.items() if path not in paths] if root.is_dir() else []
     if prune:
         for document in sent.missing:
             client.delete_document(base["id"], document["id"])
         sent.n_pruned, sent.missing = len(sent.missing), []
+    new = [file for file in lacking if not file.is_set and file.path not in there]
+    sent.copies = _copies(client, base["id"], new, source=source, by_name=not root.is_dir())
     ingestions: list[str] = []
     with Bar("sending", stream=sys.stderr) as bar:
         n_done = 0
@@ -97,15 +103,18 @@ def _send(client: Client, group: Sequence[LocalFile], *, sent: Sent, collection:
 
 def _follow(client: Client, base_id: str, ingestions: Sequence[str]) -> None:
     """Until all rounds have ended; tells when there are no workers to do it."""
-    open_ = list(ingestions)
+    open_ = set(ingestions)
     done: dict[str, Json] = {}
     since, last, told = time.monotonic(), -1, False
+    if not open_:
+        return
     with Bar("documents", stream=sys.stderr) as bar:
-        while open_:
-            for ingestion_id in list(open_):
-                done[ingestion_id] = client.ingestion(base_id, ingestion_id)
-                if done[ingestion_id]["state"] in FINAL_INGESTIONS:
-                    open_.remove(ingestion_id)
+        for found in client.looks(lambda: {one: client.ingestion(base_id, one) for one in open_}):
+            if found is None:
+                since = time.monotonic()
+                continue
+            done |= found
+            open_.difference_update(key for key, one in found.items() if one["state"] in FINAL_INGESTIONS)
             n_done = sum(one["n_documents"] - one["n_pending"] for one in done.values())
             bar.show(n_done, sum(one["n_documents"] for one in done.values()))
             if n_done != last:
@@ -113,8 +122,8 @@ def _follow(client: Client, base_id: str, ingestions: Sequence[str]) -> None:
             elif not told and time.monotonic() - since > _SILENCE_SECONDS:
                 told = True
                 tell_missing_workers(client)
-            if open_:
-                time.sleep(_LOOK_SECONDS)
+            if not open_:
+                return
 
 
 def tell_missing_workers(client: Client) -> None:
@@ -126,6 +135,28 @@ def tell_missing_workers(client: Client) -> None:
 def _documents(client: Client, base_id: str, source: str) -> dict[str, Json]:
     source_id = _source_id(client, base_id, source)
     return {one["path"]: one for one in client.documents(base_id, source=source_id)} if source_id else {}
+
+
+def _copies(client: Client, base_id: str, new: Sequence[LocalFile], *, source: str, by_name: bool) -> list[Json]:
+    """The new files whose content is in the base already, in another source or under another path; `by_name` also
+    those whose file's name is."""
+    if not new:
+        return []
+    found: dict[str, Json] = {}
+    names = {file.path.rpartition("/")[2]: file for file in new}
+    sizes: dict[int, list[LocalFile]] = {}
+    for file in new:
+        sizes.setdefault(file.size, []).append(file)
+    for document in client.documents(base_id):
+        like = [file for file in sizes.get(document["size"], ()) if file.sha256() == document["bytes_hash"]]
+        named = names.get(document["path"].rpartition("/")[2])
+        if by_name and named is not None:
+            like.append(named)
+        for file in like:
+            place = {"source": document["source"], "path": document["path"]}
+            if place != {"source": source, "path": file.path}:
+                found.setdefault(file.path, {"path": file.path, "like": place})
+    return list(found.values())
 
 
 def _source_id(client: Client, base_id: str, source: str) -> str:

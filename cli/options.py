@@ -12,6 +12,7 @@ Documents = Annotated[str | None, typer.Option(metavar="ID,ID", help="Search onl
 Workspace = Annotated[str | None, typer.Option(metavar="ID", help="Search every ready base of this workspace.")]
 Source = Annotated[str, typer.Option(metavar="NAME", help="Only what comes from this source.")]
 Collection = Annotated[str, typer.Option(metavar="NAME", help="Only this collection.")]
+# Where a help text names a default, the command leaves the value to the service.
 Modes = Annotated[
     str | None,
     typer.Option(

@@ -8,9 +8,9 @@ import typer
 
 from cli import choosing, evaluating, output, sets, waiting
 from cli.client import Client
-from cli.errors import ApiError, UsageError
+from cli.errors import UsageError
 from cli.options import AsJson, Base
-from touchstone import rules, tables
+from touchstone import program, rules, tables
 
 app = typer.Typer()
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ def runs(
         output.answer_json(found)
         return
     if not found:
-        output.answer("There are no runs yet. `touchstone evaluate my.jsonl` makes some.")
+        output.answer(f"There are no runs yet. `{program.name()} evaluate my.jsonl` makes some.")
         return
     rows = [
         [
@@ -84,7 +84,7 @@ def show(
       touchstone show 0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11 --outcome missed --k 3
     """
     with Client() as client:
-        found = _run_or_evaluation(client, run)
+        found = choosing.run_or_evaluation(client, run)
         if "runs" in found:
             output.answer_json(found) if as_json else output.answer(evaluating.shown(client, found))
             return
@@ -195,7 +195,7 @@ def status(as_json: AsJson = False) -> None:
             titles = ["knowledge base", "state", "documents", "failed", "passages", "latest"]
             lines += ["", tables.grid(titles, rows, right=[2, 3, 4])]
         else:
-            lines += ["", "No knowledge base yet: touchstone ingest ./docs"]
+            lines += ["", f"No knowledge base yet: {program.name()} ingest ./docs"]
         if open_:
             rows = [[one["id"], one["state"], one["question_set"]["name"], one["n_questions"]] for one in open_]
             lines += ["", tables.grid(["evaluation", "state", "set", "questions"], rows, right=[3])]
@@ -204,23 +204,14 @@ def status(as_json: AsJson = False) -> None:
         output.end(rules.COULD_NOT_RUN)
 
 
-def _run_or_evaluation(client: Client, key: str) -> Json:
-    try:
-        return client.run(key)
-    except ApiError as error:
-        if error.code != "NOT_FOUND":
-            raise
-    return client.evaluation(key)
-
-
 def _pairs(client: Client, baseline: str, candidates: list[str]) -> list[tuple[str, list[str]]]:
     """Runs as they are; of two evaluations the runs of one name, by mode. Raises UsageError for a mixture."""
-    before = _run_or_evaluation(client, baseline)
+    before = choosing.run_or_evaluation(client, baseline)
+    after = [choosing.run_or_evaluation(client, key) for key in candidates]
+    if any(("runs" in one) != ("runs" in before) for one in after):
+        raise UsageError("Compare runs with runs, or evaluations with evaluations.")
     if "runs" not in before:
         return [(baseline, candidates)]
-    after = [_run_or_evaluation(client, key) for key in candidates]
-    if any("runs" not in one for one in after):
-        raise UsageError("Compare runs with runs, or evaluations with evaluations.")
     pairs = []
     for run in before["runs"]:
         others = [other["id"] for one in after for other in one["runs"] if other["name"] == run["name"]]
@@ -242,8 +233,8 @@ def record(run: Json) -> str:
     ]
     if run.get("kind") == "rescored":
         told.append(("scored", f"again, from run {run['origin']['run']} ({run['origin']['set']})"))
-    if n_reused := run.get("cost", {}).get("reused"):
-        told.append(("reused", f"{n_reused:.0f} results of an earlier run, since nothing has changed"))
+    if reused := tables.taken_over([run]):
+        told.append(("reused", reused))
     if run["code"]:
         told.append(("because", f"{run['reason']} ({run['code']})"))
     if run["corpus_changed"]:
@@ -255,7 +246,8 @@ def record(run: Json) -> str:
     told.append(("questions", ", ".join(f"{n} {name}" for name, n in counts.items())))
     latency = run["timings"].get("latency_ms") or {}
     if latency:
-        told.append(("latency", f"{latency['p50']:.0f} ms at the median, {latency['p95']:.0f} ms at 95 %"))
+        measured = f"{latency['p50']:.0f} ms at the median, {latency['p95']:.0f} ms at 95 %"
+        told.append(("latency", f"{measured}{', as the earlier run measured it' if reused else ''}"))
     lines = [f"{name:<10}{value}" for name, value in told]
     rows = [[key, _value(metric), _interval(metric)] for key, metric in sorted(run["metrics"].items(), key=_order)]
     if rows:

@@ -8,7 +8,7 @@ from cli import choosing, output
 from cli.client import Client
 from cli.errors import UsageError
 from cli.options import AsJson, Base, Cache, Collection, Modes, Reranker, Source, TopK, Workspace, words
-from touchstone import tables
+from touchstone import program, tables
 
 app = typer.Typer()
 schedule = typer.Typer(help="Evaluations that run by themselves.", no_args_is_help=True)
@@ -30,7 +30,7 @@ def list_schedules(as_json: AsJson = False) -> None:
         output.answer_json(found)
         return
     if not found:
-        output.answer("There are no schedules yet: touchstone schedule create --help")
+        output.answer(f"There are no schedules yet: {program.name()} schedule create --help")
         return
     rows = [
         [
@@ -154,7 +154,7 @@ def run_now(name: _Name, as_json: AsJson = False) -> None:
     if as_json:
         output.answer_json(told)
         return
-    output.answer(f"Evaluation {told['evaluation']}: touchstone evaluate --follow {told['evaluation']}")
+    output.answer(f"Evaluation {told['evaluation']}: {program.name()} evaluate --follow {told['evaluation']}")
 
 
 @schedule.command()

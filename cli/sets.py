@@ -1,5 +1,6 @@
 """`sets`: question sets, listed, uploaded, shown, exported, deleted; and templates of the files."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from touchstone import program, tables
 app = typer.Typer(no_args_is_help=True, help="Question sets: list, template, upload, show, export, delete.")
 _TEMPLATES = {"jsonl": "evals.example.jsonl", "json": "golden.example.json"}
 _MOST_SHOWN = 200
+_MOST_BASES = 10
 
 
 @app.command("list")
@@ -37,7 +39,7 @@ def list_sets(as_json: AsJson = False) -> None:
         output.answer_json({"question_sets": sets, "set_files": files})
         return
     if not sets and not files:
-        output.answer("There are no question sets yet. `touchstone sets template > my.jsonl` begins one.")
+        output.answer(f"There are no question sets yet. `{program.name()} sets template > my.jsonl` begins one.")
         return
     parts = []
     if sets:
@@ -93,6 +95,7 @@ def upload(
     with Client() as client:
         reference = client.upload_question_set(path, name=name, format=format)
         made = client.get(f"question-sets/{reference.partition('@')[0]}")
+        bases = [] if as_json else client.knowledge_bases()
     if as_json:
         output.answer_json(made)
         return
@@ -102,7 +105,7 @@ def upload(
     )
     for warning in version["warnings"]:
         output.note(warning)
-    output.answer(f"Next: {program.name()} evaluate {reference}")
+    output.answer(_next(reference, [base["name"] for base in bases]))
 
 
 @app.command()
@@ -152,6 +155,18 @@ def delete(
     output.answer(f"{found['name']} is deleted.")
 
 
+def _next(reference: str, bases: list[str]) -> str:
+    """A command to paste. Of several bases nothing is guessed when it runs, so it names one: the newest."""
+    evaluate = f"{program.name()} evaluate {reference}"
+    if not bases:
+        return f"Next: {program.name()} ingest ./docs\nThen: {evaluate}"
+    lines = [f"Next: {evaluate} -b {shlex.quote(bases[0])}"]
+    if len(bases) > 1:
+        more = f" and {len(bases) - _MOST_BASES - 1} more" if len(bases) > _MOST_BASES + 1 else ""
+        lines.append(f"Other knowledge bases: {', '.join(bases[1 : _MOST_BASES + 1])}{more}")
+    return "\n".join(lines)
+
+
 def _find(client: Client, name: str) -> tuple[dict[str, Any], int | None]:
     found = client.find_question_set(name)
     if found is not None:
@@ -159,7 +174,7 @@ def _find(client: Client, name: str) -> tuple[dict[str, Any], int | None]:
     key, _, version = name.rpartition("@")
     found = client.find_question_set(key) if key and version.isascii() and version.isdigit() else None
     if found is None:
-        raise UsageError(f"There is no question set {name!r}. `touchstone sets list` shows those there are.")
+        raise UsageError(f"There is no question set {name!r}. `{program.name()} sets list` shows those there are.")
     return found, int(version)
 
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from cli import output
 from cli.client import Client, Json
 from touchstone.progress import Bar
 
@@ -19,5 +20,5 @@ def progress(client: Client) -> Iterator[Client]:
                 bars[job["id"]] = stack.enter_context(Bar(job["kind"], stream=sys.stderr))
             bars[job["id"]].show(job["n_done"], job["n_total"], note=job["state"])
 
-        client.on_job = look
+        client.on_job, client.on_silence = look, output.note
         yield client

@@ -71,6 +71,21 @@ def aggregate(runs: Sequence[Values]) -> str:
     return "\n".join(lines)
 
 
+def taken_over(runs: Sequence[Values]) -> str:
+    """The sentence for results that earlier runs gave, which nothing has changed for since; empty where all were
+    asked for."""
+    n_reused = sum(int(run["cost"].get("reused", 0)) for run in runs)
+    if not n_reused:
+        return ""
+    earlier = list(dict.fromkeys(run["origin"]["reused_from"] for run in runs if run["origin"].get("reused_from")))
+    where = f"{'run' if len(earlier) == 1 else 'runs'} {', '.join(earlier)}" if earlier else "an earlier run"
+    n_all = sum(run["n_questions"] for run in runs)
+    return (
+        f"{n_reused} of {n_all} results were taken over from {where}: nothing has changed since. Ask again with"
+        " --no-cache."
+    )
+
+
 def cell(run: Values, result: Values | None) -> str:
     """What became of one question in one run, in a word."""
     if run["state"] in _WITHOUT_NUMBERS:

@@ -78,6 +78,19 @@ class TouchstoneError(Exception):
         self.faults = tuple(faults)
 
 
+def together(errors: Sequence[TouchstoneError]) -> TouchstoneError:
+    """One refusal for several: the first one, so that its class still says what it is, with the faults of all. One
+    alone stays as it is."""
+    first = errors[0]
+    if len(errors) > 1:
+        faults: list[Fault] = []
+        for error in errors:
+            alone = Fault(code=error.code, message=error.message, line=error.line, field=error.field)
+            faults += error.faults or [alone]
+        first.faults = tuple(faults)
+    return first
+
+
 class NotFoundError(TouchstoneError):
     """The thing does not exist in the caller's workspace (or at all: the two are never told apart)."""
 

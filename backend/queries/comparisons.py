@@ -10,7 +10,7 @@ from backend.core import comparison
 from backend.core.comparison import Candidate, Comparison, Paired, Pairing, Side
 from backend.core.comparison.sides import differences
 from backend.core.comparison.verdicts import DEFAULT_MARGIN
-from backend.core.errors import ErrorCode, Fault, ValidationError
+from backend.core.errors import ErrorCode, Fault, NotFoundError, TouchstoneError, ValidationError, together
 from backend.core.measuring import Measurer
 from backend.core.metric_keys import MetricKey
 from backend.core.types import GOOD_OUTCOMES, Level, Outcome
@@ -72,10 +72,19 @@ def check(
     keys = list(dict.fromkeys([str(baseline), *map(str, candidates)]))
     if len(keys) != len(candidates) + 1:
         raise _invalid("The baseline and the candidates are different runs, each named once.", "candidates")
-    runs = [run_queries.get_run(workspace, key) for key in keys]
-    for run in runs:
+    runs: list[Run] = []
+    refused: list[TouchstoneError] = []
+    for key in keys:
+        try:
+            run = run_queries.get_run(workspace, key)
+        except NotFoundError as error:
+            refused.append(error)
+            continue
+        runs.append(run)
         if not run_queries.is_final(run):
-            raise _invalid(f"The run {run.id} has not ended: wait for its figures.", "candidates")
+            refused.append(_invalid(f"The run {run.id} has not ended: wait for its figures.", "candidates"))
+    if refused:
+        raise together(refused)
     primary = MetricKey.parse(primary_metric or runs[0].primary_metric)
     return Asked(runs=tuple(runs), primary=primary, margin=margin)
 

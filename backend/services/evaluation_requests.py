@@ -9,7 +9,7 @@ from django.conf import settings
 
 from backend.core import configs, metric_keys
 from backend.core.configs import RetrievalConfig, fingerprint
-from backend.core.errors import TouchstoneError, ValidationError
+from backend.core.errors import TouchstoneError, ValidationError, together
 from backend.core.metric_keys import MetricKey
 from backend.core.types import Level
 from backend.models import QuestionSetVersion, Workspace
@@ -63,37 +63,62 @@ class Resolved:
 
 
 def resolve(workspace: Workspace, request: Request) -> Resolved:
-    """Raises TouchstoneError for what cannot be run. Writes nothing, but a set file is read into its set."""
-    answers = None
+    """Raises TouchstoneError for what cannot be run, with all that is wrong in what the request names. Writes nothing,
+    but a set file is read into its set."""
+    refused: list[TouchstoneError] = []
+    answers = scoped = version = None
+    retrievals: Sequence[RetrievalConfig] = ()
     if request.evaluate_answers:
-        answers = answer_requests.resolve(
-            workspace.id,
-            llm=request.llm,
-            judge=request.judge,
-            passages=request.answer_passages,
-            repeats=request.judge_repeats,
+        try:
+            answers = answer_requests.resolve(
+                workspace.id,
+                llm=request.llm,
+                judge=request.judge,
+                passages=request.answer_passages,
+                repeats=request.judge_repeats,
+            )
+        except TouchstoneError as error:
+            refused.append(error)
+    try:
+        scoped = scopes.resolve(
+            workspace,
+            request.scope,
+            wait_for_index=request.wait_for_index,
+            index_overrides=_overrides(request.configurations),
         )
-    scoped = scopes.resolve(
-        workspace,
-        request.scope,
-        wait_for_index=request.wait_for_index,
-        index_overrides=_overrides(request.configurations),
-    )
-    version = question_sets.resolve(
-        workspace, request.question_set or None, file=request.file or None, knowledge_base=scoped.knowledge_base
-    )
-    base = scoped.knowledge_base
-    base_settings = base.settings if base is not None else {}
-    retrievals = configs.parse_all(
+    except TouchstoneError as error:
+        refused.append(error)
+    base = scoped.knowledge_base if scoped is not None else None
+    # A file is looked for in the scope's base, and read into a set: not for what is refused already.
+    if request.question_set or not refused:
+        try:
+            version = question_sets.resolve(
+                workspace, request.question_set or None, file=request.file or None, knowledge_base=base
+            )
+        except TouchstoneError as error:
+            refused.append(error)
+    if scoped is not None:
+        try:
+            retrievals = _retrievals(workspace, request, scoped)
+        except TouchstoneError as error:
+            refused.append(error)
+    if refused or scoped is None or version is None:
+        raise together(refused)
+    return Resolved(scoped=scoped, version=version, configs=tuple(retrievals), answers=answers)
+
+
+def _retrievals(workspace: Workspace, request: Request, scoped: ResolvedScope) -> Sequence[RetrievalConfig]:
+    base_settings = scoped.knowledge_base.settings if scoped.knowledge_base is not None else {}
+    found = configs.parse_all(
         modes=request.modes,
         configurations=request.configurations,
         reranker=request.reranker or str(base_settings.get("reranker") or "") or settings.RERANKER,
         base_fusion=base_settings.get("fusion"),
         exact=not ann.pays(scoped.scope.all_indexes),
     )
-    for config in retrievals:
+    for config in found:
         _check_reranker(config, workspace)
-    return Resolved(scoped=scoped, version=version, configs=tuple(retrievals), answers=answers)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -291,7 +291,8 @@ def _named(workspace: Workspace, request: Request) -> tuple[QuestionSet | None, 
     try:
         resolved = evaluation_requests.resolve(workspace, request)
     except TouchstoneError as error:
-        if error.code not in _FOR_NOW:
+        codes = {fault.code for fault in error.faults} or {error.code}
+        if not codes <= _FOR_NOW:
             raise
         key = request.question_set.partition("@")[0]
         base = request.scope.get("knowledge_base")

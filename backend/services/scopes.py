@@ -7,7 +7,15 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from backend.core.errors import ConflictError, ErrorCode, Fault, NotFoundError, ValidationError
+from backend.core.errors import (
+    ConflictError,
+    ErrorCode,
+    Fault,
+    NotFoundError,
+    TouchstoneError,
+    ValidationError,
+    together,
+)
 from backend.core.states import IndexState
 from backend.models import Document, Index, KnowledgeBase, Source, Workspace
 from backend.queries.lookups import as_uuid, get
@@ -107,12 +115,18 @@ def _checked(scope: Mapping[str, Any]) -> str:
 
 
 def _documents(workspace: Workspace, keys: Sequence[Any]) -> list[Document]:
-    wanted = list(dict.fromkeys(as_uuid(key, what="document") for key in keys))
+    refused: list[TouchstoneError] = []
+    wanted: dict[UUID, None] = {}
+    for key in keys:
+        try:
+            wanted[as_uuid(key, what="document")] = None
+        except NotFoundError as error:
+            refused.append(error)
     rows = Document.objects.filter(knowledge_base__workspace=workspace, id__in=wanted).only("id", "knowledge_base_id")
     found = {row.id: row for row in rows}
-    for key in wanted:
-        if key not in found:
-            raise NotFoundError("document", key)
+    refused += [NotFoundError("document", key) for key in wanted if key not in found]
+    if refused:
+        raise together(refused)
     return [found[key] for key in wanted]
 
 

@@ -143,6 +143,15 @@ def test_a_run_that_has_not_ended_waits(world: World, runs: list[Run]) -> None:
     assert world.client.get(f"{API}/runs/{newest.id}/export").status_code == 409
 
 
+def test_every_run_that_is_not_there_is_told(world: World, runs: list[Run]) -> None:
+    refused = compare(world.client, "abc", runs[0].id, "def")
+    assert refused.status_code == 404
+    assert [one["detail"] for one in refused.json()["errors"]] == [
+        "There is no run abc in this workspace.",
+        "There is no run def in this workspace.",
+    ]
+
+
 def test_another_workspaces_runs_are_not_found(world: World, runs: list[Run], stranger: APIClient) -> None:
     assert compare(stranger, runs[0].id, runs[1].id).status_code == 404
     assert stranger.get(f"{API}/runs/{runs[0].id}/export").status_code == 404

@@ -49,13 +49,16 @@ def test_a_stored_code_never_becomes_a_500() -> None:
 
 def test_without_a_token_nothing_is_told() -> None:
     answer = APIClient().get(f"{API}/runs")
-    is_problem(answer, 401, "UNAUTHENTICATED")
+    told = is_problem(answer, 401, "UNAUTHENTICATED")["detail"]
     assert answer["WWW-Authenticate"].startswith("Bearer")
+    assert told.startswith("This needs a token. Send `Authorization: Bearer ts_…`. `touchstone up` puts a token into")
 
 
 @pytest.mark.parametrize("plain", ["ts_wrong", "wrong", "", "ts_" + "a" * 5000])
 def test_a_wrong_token_is_told_as_such(plain: str) -> None:
-    is_problem(bearer(plain).get(f"{API}/runs"), 401, "UNAUTHENTICATED")
+    told = is_problem(bearer(plain).get(f"{API}/runs"), 401, "UNAUTHENTICATED")["detail"]
+    assert "Send `Authorization: Bearer ts_…`" in told
+    assert "POST /api/v1/tokens" in told
 
 
 def test_a_revoked_token_opens_nothing(world: World) -> None:

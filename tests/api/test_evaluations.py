@@ -119,6 +119,25 @@ def test_a_k_that_is_none_is_refused(world: World, k: Any) -> None:
     assert is_problem(world.evaluate(k=k), 422, "VALIDATION")["field"] in {"k", "top_k"}
 
 
+def test_all_that_a_request_names_and_is_not_there_is_told(world: World) -> None:
+    gone = "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11"
+    body = {"question_set": gone, "scope": {"knowledge_base": "abc"}, "evaluate_answers": True}
+    told = is_problem(world.evaluate(**body), 422, "PROVIDER_NOT_CONFIGURED")
+    assert [(one["code"], one["detail"]) for one in told["errors"][1:]] == [
+        ("NOT_FOUND", "There is no knowledge base abc in this workspace."),
+        ("NOT_FOUND", f"There is no question set {gone} in this workspace."),
+    ]
+    scope = {"documents": [gone, "abc"]}
+    told = is_problem(world.evaluate(question_set=gone, scope=scope), 404, "NOT_FOUND")
+    assert told["detail"] == told["errors"][0]["detail"] == "There is no document abc in this workspace."
+    assert told["n_errors"] == 3
+    told = is_problem(
+        world.evaluate(question_set=gone, modes=["keyword_rerank"], reranker="http:nowhere"), 404, "NOT_FOUND"
+    )
+    assert [one["code"] for one in told["errors"]] == ["NOT_FOUND", "PROVIDER_NOT_CONFIGURED"]
+    assert "errors" not in is_problem(world.evaluate(question_set=gone), 404, "NOT_FOUND")
+
+
 def test_what_cannot_be_evaluated_is_told_at_submit(world: World) -> None:
     is_problem(world.evaluate(evaluate_answers=True), 422, "PROVIDER_NOT_CONFIGURED")
     is_problem(world.evaluate(modes=["keyword_rerank"], reranker="http:nowhere"), 422, "PROVIDER_NOT_CONFIGURED")

@@ -220,6 +220,15 @@ def test_a_target_is_added_tested_and_its_secret_changes_when_asked(world: World
     assert world.client.delete(address).status_code == 204
 
 
+def test_a_schedule_tells_all_that_it_names_and_is_not_there(world: World) -> None:
+    empty = world.client.post(f"{API}/knowledge-bases", {"name": "empty"}).json()["id"]
+    for base, code in (("abc", "NOT_FOUND"), (empty, "KB_EMPTY")):
+        evaluation = {"question_set": "abc", "scope": {"knowledge_base": base}}
+        refused = world.client.post(f"{API}/schedules", schedule_body(world, evaluation=evaluation))
+        assert [one["code"] for one in refused.json()["errors"]] == [code, "NOT_FOUND"]
+    assert not Schedule.objects.exists()
+
+
 def test_another_workspaces_schedule_run_and_gate_are_not_found(world: World, stranger: APIClient) -> None:
     schedule = world.client.post(f"{API}/schedules", schedule_body(world)).json()["id"]
     gate = world.client.post(f"{API}/gates", {"name": "merge", "rules": FLOOR}).json()["id"]

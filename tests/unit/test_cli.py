@@ -30,6 +30,7 @@ BASE = {
     "quality": None,
 }
 EVALUATION = "0192f0c1-6a5e-7c3e-9d55-2a1f6e1b7c11"
+RUN = "run-1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,13 +352,82 @@ def test_ingest_sends_what_the_service_lacks_and_tells_what_failed(
     stub.on(f"GET {there}/set-files", 200, page())
     ended = touchstone("ingest", "docs")
     assert ended.code == 4, ended.err
-    assert "1 of 2 documents sent to docs, 1 unchanged." in ended.out
+    assert "1 of 2 documents sent to docs (source docs), 1 unchanged." in ended.out
     assert "failed   deep/b.md: It holds no text. (DOCUMENT_NO_TEXT)" in ended.out
     sent = next(body for method, path, _, body in stub.asked if method == "POST")
     assert b"deep/b.md" in sent
     assert b".touchstone/q.jsonl" in sent
     for secret in (b"password", b"ts_no", b"config", b"a.md"):
         assert secret not in sent
+
+
+@pytest.mark.parametrize(
+    ("content", "path", "is_told"),
+    [("A", "old/a.md", True), ("B", "policies/leave.md", True), ("B", "policies/other.md", False)],
+    ids=["the same content", "the same name", "another document"],
+)
+def test_a_second_copy_of_a_document_is_told_with_where_it_was_put(
+    stub: Stub, touchstone: Callable[..., Ended], tmp_path: Path, content: str, path: str, *, is_told: bool
+) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "leave.md").write_text("A")
+    (tmp_path / "there").write_text(content)
+    (there_already,) = folder.files(tmp_path / "there")
+    document = {"id": "1", "path": path, "source": "acme", "size": 1, "bytes_hash": there_already.sha256()}
+    there = f"knowledge-bases/{BASE['id']}"
+    stub.on("GET knowledge-bases", 200, page(BASE)).on(f"GET {there}", 200, BASE)
+    stub.on(f"GET {there}/sources", 200, page({"id": "s", "name": "acme"})).on(f"GET {there}/set-files", 200, page())
+    stub.on(f"GET {there}/documents", 200, page(document))
+    stub.on(f"POST {there}/documents", 202, {"ingestion": None, "skipped": []})
+    ended = touchstone("ingest", "policies/leave.md", "--name", "docs")
+    assert ended.code == 0, ended.err
+    assert "1 of 1 documents sent to docs (source policies, path leave.md)." in ended.out
+    assert (f"leave.md is in docs already, as {path} of the source acme.\n" in ended.err) == is_told
+    assert ("ingest FOLDER --name docs --source acme" in ended.err) == is_told
+
+
+@pytest.mark.parametrize(
+    ("command", "address", "n_before"),
+    [
+        (["evaluate", "--follow", EVALUATION], f"GET evaluations/{EVALUATION}", 1),
+        (["gate", RUN, "--must-pass"], f"GET evaluations/{EVALUATION}", 0),
+        (["generate", "--follow", "g"], "GET generations/g", 1),
+        (["ingest", "docs"], f"GET knowledge-bases/{BASE['id']}/ingestions/i", 0),
+        (["compare", RUN, "run-2"], "GET jobs/j", 0),
+    ],
+)
+def test_every_command_that_waits_says_so_when_the_service_is_away(
+    stub: Stub,
+    touchstone: Callable[..., Ended],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    address: str,
+    n_before: int,
+) -> None:
+    monkeypatch.setattr("cli.client._SILENT_SECONDS", 0.0)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("A")
+    there = f"knowledge-bases/{BASE['id']}"
+    job = {"id": "j", "kind": "comparison", "state": "completed", "is_final": True, "n_done": 0, "n_total": 1}
+    a_service(stub)
+    stub.on("GET knowledge-bases", 200, page(BASE)).on(f"GET {there}", 200, BASE)
+    stub.on(f"GET {there}/sources", 200, page()).on(f"GET {there}/set-files", 200, page())
+    stub.on(f"GET {there}/documents", 200, page())
+    stub.on(f"POST {there}/documents", 202, {"ingestion": {"id": "i"}, "skipped": []})
+    stub.on(f"GET {there}/ingestions/i", 200, {"state": "completed", "n_documents": 1, "n_pending": 0})
+    for run in (RUN, "run-2"):
+        stub.on(f"GET runs/{run}", 200, {"id": run, "evaluation_id": EVALUATION})
+    stub.on("POST comparisons", 202, {**job, "state": "queued", "is_final": False}).on("GET jobs/j", 200, job)
+    stub.on("GET jobs/j/file", 200, {"candidates": [{"verdict": "better"}]})
+    stub.on("GET generations/g", 200, {"id": "g", "job": None}).on("GET generations/g/drafts", 200, page())
+    stub.on("POST gates/check", 200, {"exit_code": 0})
+    end = stub.answers[address]
+    stub.answers[address] = [*[end] * n_before, (503, {"detail": "Away.", "code": "INTERNAL"}), end]
+    ended = touchstone(*command, "--json")
+    assert ended.code == 0, ended.err
+    assert "The service does not answer (Away.); waiting for it, for up to 60 s.\n" in ended.err
+    assert "The service answers again.\n" in ended.err
 
 
 def test_settings_of_a_base_that_is_there_are_not_changed_quietly(

@@ -4,12 +4,13 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.cli_stub import Stub, page
-from tests.unit.test_cli import Ended, a_service, an_evaluation, stub, touchstone  # noqa: F401
-from tests.unit.test_cli_tables import a_result, missed
+from tests.unit.test_cli import BASE, EVALUATION, Ended, a_service, an_evaluation, stub, touchstone  # noqa: F401
+from tests.unit.test_cli_tables import a_result, a_run, missed
 from touchstone import program
 
 pytestmark = pytest.mark.usefixtures("stub")
@@ -133,3 +134,56 @@ def test_commands_to_paste_name_the_program_as_this_shell_finds_it(
     assert program.name() == "touchstone"
     (bin_ / "touchstone").unlink()
     assert program.name() == "touchstone"
+
+
+def test_what_to_do_after_an_upload_works_as_it_is_printed(
+    stub: Stub,  # noqa: F811
+    touchstone: Callable[..., Ended],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "big.jsonl").write_text("{}")
+    version = {"number": 1, "format": "jsonl", "warnings": []}
+    stub.on("GET question-sets", 200, page())
+    stub.on("POST question-sets", 201, {"id": "s", "version": version})
+    stub.on("GET question-sets/s", 200, {"name": "big", "n_questions": 2, "version": version})
+
+    def printed(*bases: dict[str, Any]) -> list[str]:
+        stub.on("GET knowledge-bases", 200, page(*bases))
+        return touchstone("sets", "upload", "big.jsonl").out.replace(program.name(), "touchstone").splitlines()[1:]
+
+    assert printed() == ["Next: touchstone ingest ./docs", "Then: touchstone evaluate s@1"]
+    assert printed(BASE) == ["Next: touchstone evaluate s@1 -b docs"]
+    assert printed({**BASE, "name": "our docs"}, BASE) == [
+        "Next: touchstone evaluate s@1 -b 'our docs'",
+        "Other knowledge bases: docs",
+    ]
+
+
+def test_what_was_taken_over_is_not_printed_as_if_it_were_measured(
+    stub: Stub,  # noqa: F811
+    touchstone: Callable[..., Ended],  # noqa: F811
+) -> None:
+    reused = {"cost": {"reused": 2.0}, "origin": {"reused_from": "r0"}, "timings": {"latency_ms": {"p50": 5, "p95": 9}}}
+    told = "2 of 2 results were taken over from run r0: nothing has changed since. Ask again with --no-cache.\n"
+    a_service(stub, a_run("keyword", **reused))
+    assert told in touchstone("evaluate", "--follow", EVALUATION).out
+    run = an_evaluation("completed", a_run("keyword", **reused))["runs"][0]
+    shown = {"label": "", "mode": "keyword", "question_set": SET, "knowledge_base": BASE, "config": {}, "partial": True}
+    stub.on("GET runs/run-0", 200, {**run, **shown})
+    said = touchstone("show", "run-0").out
+    assert f"reused    {told}" in said
+    assert "latency   5 ms at the median, 9 ms at 95 %, as the earlier run measured it\n" in said
+
+
+def test_what_to_do_after_questions_were_accepted_names_the_base_they_are_about(
+    stub: Stub,  # noqa: F811
+    touchstone: Callable[..., Ended],  # noqa: F811
+) -> None:
+    made = {
+        "id": "g", "knowledge_base": BASE["id"], "llm": "local", "is_local": False, "n_drawn": 1, "counts": {},
+        "job": {"state": "completed"},
+    }  # fmt: skip
+    stub.on("GET generations/g", 200, made).on("GET generations/g/drafts", 200, page())
+    stub.on("POST generations/g/question-set", 201, {"id": "s"})
+    said = touchstone("generate", "--follow", "g", "--accept-all", "made").out
+    assert said.endswith(f" evaluate s -b {BASE['id']}\n")

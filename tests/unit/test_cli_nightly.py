@@ -56,7 +56,8 @@ def sent(stub: Stub, what: str) -> Any:
 def test_the_gate_ends_with_the_code_of_its_outcome(
     stub: Stub, touchstone: Callable[..., Ended], outcome: str, code: int
 ) -> None:
-    stub.on(f"GET evaluations/{EVALUATION}", body={"id": EVALUATION, "state": "completed", "is_final": True})
+    ended_one = {"id": EVALUATION, "state": "completed", "is_final": True, "runs": []}
+    stub.on(f"GET evaluations/{EVALUATION}", body=ended_one)
     stub.on("POST gates/check", body=told(outcome, code))
     ended, out, _ = touchstone("gate", EVALUATION, "--fail-under", "hybrid:mrr@10=0.7")
     assert ended == code
@@ -202,3 +203,33 @@ def test_all_runs_of_an_evaluation_are_approved_at_once(stub: Stub, touchstone: 
     code, out, _ = touchstone("baselines", "approve", EVALUATION, "--label", "release 4")
     assert (code, out) == (0, "hybrid on golden@1 is the baseline now (b)\n")
     assert sent(stub, "POST baselines") == {"run": RUN, "label": "release 4"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["show", "abc"],
+        ["compare", "abc", RUN],
+        ["compare", RUN, "abc"],
+        ["gate", "abc", "--must-pass"],
+        ["gate", "abc", "--must-pass", "--no-wait"],
+        ["baselines", "approve", "abc"],
+    ],
+)
+def test_an_id_that_is_neither_a_run_nor_an_evaluation_is_told_to_be_neither(
+    stub: Stub, touchstone: Callable[..., Ended], command: list[str]
+) -> None:
+    stub.on(f"GET runs/{RUN}", body={"id": RUN})
+    for what in ("run", "evaluation"):
+        stub.problem(f"GET {what}s/abc", 404, "NOT_FOUND", f"There is no {what} abc in this workspace.")
+    code, out, err = touchstone(*command)
+    assert (code, out) == (1, "")
+    assert err == "There is no run and no evaluation abc in this workspace. (NOT_FOUND)\n"
+
+
+def test_a_run_is_not_compared_with_an_evaluation(stub: Stub, touchstone: Callable[..., Ended]) -> None:
+    stub.on(f"GET runs/{RUN}", body={"id": RUN})
+    stub.on(f"GET evaluations/{EVALUATION}", body={"id": EVALUATION, "runs": [{"id": RUN, "name": "hybrid"}]})
+    for named in ([RUN, EVALUATION], [EVALUATION, RUN]):
+        code, _, err = touchstone("compare", *named)
+        assert (code, err) == (2, "Compare runs with runs, or evaluations with evaluations.\n")

@@ -28,6 +28,8 @@ def a_run(name: str, **more: Any) -> dict[str, Any]:
         "primary_metric": "mrr@10",
         "n_questions": 2,
         "corpus_changed": False,
+        "cost": {},
+        "origin": {},
         "counts": {"n_total": 2, "n_scored": 2, "n_eligible": 2},
         "metrics": {
             key: {"mean": 0.5, "low": 0.1, "high": 0.9, "n": 2, "n_total": 2}
@@ -143,3 +145,12 @@ def test_questions_of_a_deleted_set_are_named_by_their_keys() -> None:
 
 def test_a_grid_is_as_wide_as_its_widest_cells() -> None:
     assert tables.grid(["a", "n"], [["xyz", 1], ["x", 22]], right=[1]) == "a     n\nxyz   1\nx    22"
+
+
+def test_results_of_earlier_runs_are_told_as_such_with_what_asks_again() -> None:
+    again = " nothing has changed since. Ask again with --no-cache."
+    one = a_run("keyword", cost={"reused": 2.0}, origin={"reused_from": "r1"})
+    other = a_run("hybrid", cost={"reused": 1.0, "embed_calls": 1.0}, origin={"reused_from": "r2"})
+    assert tables.taken_over([a_run("keyword")]) == ""
+    assert tables.taken_over([one]) == "2 of 2 results were taken over from run r1:" + again
+    assert tables.taken_over([one, other]) == "3 of 4 results were taken over from runs r1, r2:" + again

@@ -1,12 +1,13 @@
 """The client waits for the jobs that large sets are answered with, as if the answer had come at once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from cli.client import ApiError, Client
+from cli.client import ApiError, Client, UnreachableError
 from tests.unit import cli_stub
 from tests.unit.cli_stub import Stub
 
@@ -57,3 +58,65 @@ def test_what_comes_at_once_is_passed_on(stub: tuple[Stub, Client]) -> None:
     served.on("POST comparisons", 200, {"primary_metric": "x"}).on("GET runs/r1/export", 200, {"id": "r1"})
     assert client.compare("a", ["b"]) == {"primary_metric": "x"}
     assert client.export("r1") == b'{"id": "r1"}'
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Time that only passes in pauses, ten times as fast."""
+    now = [100.0]
+    monkeypatch.setattr("cli.client.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("cli.client.time.sleep", lambda seconds: now.__setitem__(0, now[0] + 10 * seconds))
+    return now
+
+
+Wait = Callable[[Client], Any]
+WAITS: dict[str, tuple[Wait, str, Any]] = {
+    "evaluation": (lambda client: client.wait("e"), "GET evaluations/e", {"state": "completed"}),
+    "generation": (lambda client: client.generation_done("g"), "GET generations/g", {"job": None}),
+    "job": (lambda client: client.job_done(job("queued")), "GET jobs/j1", job("completed")),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_silence_is_told_while_a_call_waits_and_its_end(
+    stub: tuple[Stub, Client],
+    clock: list[float],
+    name: str,
+) -> None:
+    served, client = stub
+    wait, address, end = WAITS[name]
+    away = (503, {"detail": "The database does not answer now.", "code": "INTERNAL"})
+    served.answers[address] = [away, away, away, (200, end)]
+    told: list[str] = []
+    client.on_silence = told.append
+    wait(client)
+    assert told == [
+        "The service does not answer (The database does not answer now.); waiting for it, for up to 60 s.",
+        "The service answers again.",
+    ]
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_service_that_stays_away_is_given_up(clock: list[float], name: str) -> None:
+    gone = Client("http://127.0.0.1:9", "x")
+    told: list[str] = []
+    gone.on_silence = told.append
+    began = clock[0]
+    with pytest.raises(UnreachableError, match=r"Nothing answers at http.* Nothing has answered for \d\d s"):
+        WAITS[name][0](gone)
+    assert len(told) == 1
+    assert "Connection refused" in told[0]
+    assert 60 < clock[0] - began < 100
+
+
+def test_a_look_that_hangs_ends_in_seconds_and_leaves_the_timeout_as_it_was() -> None:
+    seen: list[Any] = []
+
+    def hang(request: httpx.Request) -> httpx.Response:
+        seen.append(request.extensions["timeout"]["read"])
+        return httpx.Response(200, json={"state": "completed"})
+
+    client = Client("http://127.0.0.1:9", "x", transport=httpx.MockTransport(hang))
+    client.wait("e")
+    client.evaluation("e")
+    assert seen == [5.0, 60.0]

@@ -236,3 +236,32 @@ def test_answers_under_expected_are_not_taken_for_paths() -> None:
     assert "holds answers" in found.message
     titles = [{"question": "a", "expected": "The Employee Handbook"}]
     assert read(json.dumps({"cases": titles})).questions
+
+
+TOPICS = "1\tWho signs?\n1\t\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("id,question,document,grade\na,x,d,high\na,other,,\n", ["the grade must be", "has another question"]),
+        ('query,correct_chunks\n"\xad","[d"\n', ["not a JSON list", "the question is empty"]),
+        ('question,source docs\n"\xad",a*b\n', ["cannot be used", "the question is empty"]),
+        (
+            {**BEIR, "set/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq8\td1\tgood\nq8\td2\t1\n"},
+            ["no question with the id", "the grade"],
+        ),
+        ({"qrels": "1 0 d 1\n", "topics": TOPICS}, ["the question is empty", "comes twice"]),
+        (
+            (
+                '{"query_id": "a", "query": "x", "doc_uri": "d", "relevance": 1}\n'
+                '{"query_id": 2, "query": "y", "doc_uri": "d", "relevance": "high"}'
+            ),
+            ["must be an object with `query_id`", "the grade"],
+        ),
+    ],
+)
+def test_no_fault_of_a_row_hides_another_one(data: str | dict[str, str], told: list[str]) -> None:
+    found = [one.message for one in faults(data)]
+    assert len(found) == len(told), found
+    assert all(any(part in message for message in found) for part in told), found

@@ -175,6 +175,35 @@ this is not JSON
     assert "first at line 1" in found[5].message
 
 
+@pytest.mark.parametrize(
+    ("case", "fields"),
+    [
+        ('{"id": "one", "question": "x", "expect": {"path": "a", "grade": "high"}}', ["expect.grade", "id"]),
+        ('{"id": "one", "question": "", "expected": 3}', ["question", "expected", "id"]),
+        ('{"note": 1, "tags": 3, "tags": 4, "note": 2, "expected": []}',
+         ["note", "tags", "question", "expected", "tags", "note"]),
+        ('{"question": "x", "expect": [{"path": "a"}, {"path": 3}], "unanswerable": true}',
+         ["expect[1].path", "unanswerable"]),
+        ('{"question": "x", "expect": {"any_of": [{"path": 3}], "path": "b", "text": "c", "grade": "high"}}',
+         ["expect.grade", "expect", "expect", "expect.any_of[0].path"]),
+        ('{"question": "x", "expect": {"any_of": [{"path": 3}], "grade": 1, "grade": 2}}',
+         ["expect", "expect.any_of[0].path"]),
+        ('{"question": "x", "expect": {"path": 3, "path": 4, "text": ""}}', ["expect", "expect.text", "expect.path"]),
+        ('{"question": "x", "expect": {"any_of": [{"source": 3, "grade": 2}]}}',
+         ["expect.any_of[0].grade", "expect.any_of[0].source", "expect.any_of[0]"]),
+    ],
+)  # fmt: skip
+def test_no_fault_of_a_line_hides_another_one(case: str, fields: list[str]) -> None:
+    found = faults('{"id": "one", "question": "a", "expected": "b"}\n' + case)
+    assert {one.line for one in found} == {2}
+    assert [one.field for one in found] == fields
+
+
+def test_an_id_comes_twice_even_where_its_first_case_is_faulty() -> None:
+    found = faults('{"id": "one", "question": "", "expected": "b"}\n{"id": "one", "question": "a", "expected": "b"}')
+    assert [(one.line, one.field) for one in found] == [(1, "question"), (2, "id")]
+
+
 def test_items_of_a_request_are_told_by_field_path() -> None:
     items = [{"question": "a", "expected": "b"}, 3, {"question": "a", "expected": ["x", ""], "id": "1"}]
     with pytest.raises(QuestionSetError) as caught:

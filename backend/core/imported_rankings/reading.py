@@ -138,7 +138,7 @@ def _jsonl(lines: Iterable[tuple[int, str]]) -> ParsedRankings:
             notes.unreadable(f"not JSON: {error.message} at character {error.position + 1}", place=place)
             continue
         if isinstance(value, Doubled):
-            notes.unreadable(f"the field {value.twice[:40]!r} comes twice", place=place)
+            notes.unreadable(f"the field {value.twice[0][:40]!r} comes twice", place=place)
             continue
         rankings.append(_ranking(value, place, notes))
     return _finished(Format.JSONL, rankings, notes=notes)

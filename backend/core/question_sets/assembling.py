@@ -16,24 +16,15 @@ def assemble(
     """The set of all cases. Raises QuestionSetError with every fault (the first 100), in the order of lines."""
     drafts: list[Draft] = []
     places: dict[str, Place] = {}
-    n_cases = 0
-    for raw in cases:
-        n_cases += 1
+    for n_cases, raw in enumerate(cases, start=1):
         if n_cases > max_questions:
             raise refuse(
                 f"The set has more than {max_questions:,} questions, the limit of this workspace. Split it.",
                 code=ErrorCode.EVAL_TOO_LARGE,
             )
-        draft = read_case(raw, sources=sources, notes=notes)
-        if draft is None:
-            continue
-        if draft.id is not None and draft.id in places:
-            first = places[draft.id]
-            notes.invalid(f"the id `{_short(draft.id)}` comes twice, first at {first}", place=draft.place / "id")
-            continue
-        if draft.id is not None:
-            places[draft.id] = draft.place
-        drafts.append(draft)
+        draft = read_case(raw, places=places, sources=sources, notes=notes)
+        if draft is not None:
+            drafts.append(draft)
     notes.raise_faults()
     if not drafts:
         raise refuse(
@@ -95,7 +86,3 @@ def _with_keys(drafts: list[Draft], *, taken: set[str]) -> tuple[Question, ...]:
 
 def _looks_at_content(question: Question) -> bool:
     return any(alternative.looks_at_content for entry in question.expectations for alternative in entry.any_of)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:80] + "…"

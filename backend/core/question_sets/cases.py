@@ -71,39 +71,39 @@ class Draft:
     place: Place
 
 
-def read_case(raw: RawCase, *, sources: Sources, notes: Notes) -> Draft | None:
-    """The question of a case; None when it has faults, all of which are in `notes` then."""
+def read_case(raw: RawCase, *, places: dict[str, Place], sources: Sources, notes: Notes) -> Draft | None:
+    """The question of a case; None when it has faults, all of which are in `notes` then. `places` says where each id
+    came first, and gets the case's own."""
     place, value = raw.place, raw.value
     if not isinstance(value, Mapping):
         notes.invalid('a case must be a JSON object such as {"question": …, "expected": […]}', place=place)
         return None
-    if isinstance(value, Doubled):
-        notes.invalid(f"the field `{value.twice}` comes twice in one case", place=place / value.twice)
-        return None
     failed = _FaultWatch(notes)
+    for name in value.twice if isinstance(value, Doubled) else ():
+        notes.invalid(f"the field `{name}` comes twice in one case", place=place / name)
     hint = _unknown_fields(value, place=place, notes=notes)
 
     name, given = _pick(value, "question", place=place, notes=notes)
     text = read_text(given, place=place / name, notes=notes, what="the question") if given is not None else ""
-    if given is None and not failed.any:
+    if given is None:
         notes.invalid(f"the case has no question text (`question` or `query`){hint}", place=place / "question")
 
     unanswerable = read_flag(value, "unanswerable", place=place, notes=notes)
+    flawed = _FaultWatch(notes)
     expectations = _expectations(raw, value, sources=sources, notes=notes)
-    if expectations is not None:
-        if not expectations and not unanswerable:
-            notes.invalid(
-                "the case says nothing about what should be found: give `expected` (or `expect`, `expected_chunk_id`), "
-                f"or mark it `unanswerable`{hint}",
-                place=place / "expected",
-            )
-        if unanswerable and any(expectation.grade > 0 for expectation in expectations):
-            notes.invalid("a case cannot be `unanswerable` and expect something", place=place / "unanswerable")
+    if not expectations and not unanswerable and not flawed.any:
+        notes.invalid(
+            "the case says nothing about what should be found: give `expected` (or `expect`, `expected_chunk_id`), "
+            f"or mark it `unanswerable`{hint}",
+            place=place / "expected",
+        )
+    if unanswerable and any(expectation.grade > 0 for expectation in expectations):
+        notes.invalid("a case cannot be `unanswerable` and expect something", place=place / "unanswerable")
 
     draft = Draft(
-        id=read_id(value.get("id"), place=place / "id", notes=notes, longest=MAX_ID),
+        id=_own_id(value, places=places, place=place, notes=notes),
         text=text or "",
-        expectations=expectations or (),
+        expectations=expectations,
         tags=read_tags(value.get("tags"), place=place / "tags", notes=notes),
         note=_note(value, place=place, notes=notes),
         must_pass=read_flag(value, "must_pass", place=place, notes=notes),
@@ -140,12 +140,20 @@ def _pick(value: Mapping[str, Any], noun: str, *, place: Place, notes: Notes) ->
     return given[0]
 
 
-def _expectations(
-    raw: RawCase, value: Mapping[str, Any], *, sources: Sources, notes: Notes
-) -> tuple[Expectation, ...] | None:
-    """All expectations of a case, in the order of the file; None when one of them has a fault."""
+def _own_id(value: Mapping[str, Any], *, places: dict[str, Place], place: Place, notes: Notes) -> str | None:
+    key = read_id(value.get("id"), place=place / "id", notes=notes, longest=MAX_ID)
+    if key is None:
+        return None
+    if key in places:
+        shown = key if len(key) <= 80 else key[:80] + "…"
+        notes.invalid(f"the id `{shown}` comes twice, first at {places[key]}", place=place / "id")
+    places.setdefault(key, place)
+    return key
+
+
+def _expectations(raw: RawCase, value: Mapping[str, Any], *, sources: Sources, notes: Notes) -> tuple[Expectation, ...]:
+    """The expectations of a case that have no fault, in the order of the file."""
     place = raw.place
-    failed = _FaultWatch(notes)
     found: list[Expectation] = []
     name, given = _pick(value, "expected", place=place, notes=notes)
     splits = sources.opaque() if raw.opaque else sources
@@ -159,7 +167,7 @@ def _expectations(
     for name in ("expected_chunk_id", "expected_chunk_ids"):
         if value.get(name) is not None:
             found += _passages(value[name], place=place / name, notes=notes)
-    return None if failed.any else tuple(found)
+    return tuple(found)
 
 
 def _passages(value: Any, *, place: Place, notes: Notes) -> list[Expectation]:

@@ -90,15 +90,12 @@ def _carry_twice(value: Mapping[str, Any], rest: dict[str, Any]) -> dict[str, An
 
 
 def _any_of(value: Mapping[str, Any], *, place: Place, sources: Sources, notes: Notes) -> list[Alternative] | None:
-    if isinstance(value, Doubled):
-        notes.invalid(f"the field `{value.twice}` comes twice", place=place)
-        return None
-    beside = [name for name in value if name in _ALTERNATIVE_FIELDS]
-    if beside:
-        notes.invalid(f"`{beside[0]}` stands beside `any_of`; put it into one of the alternatives", place=place)
-        return None
+    before = notes.n_faults
+    _tell_twice(value, place=place, notes=notes)
     for name in value:
-        if name not in _ENTRY_FIELDS:
+        if name in _ALTERNATIVE_FIELDS:
+            notes.invalid(f"`{name}` stands beside `any_of`; put it into one of the alternatives", place=place)
+        elif name not in _ENTRY_FIELDS:
             _unknown(name, place=place, notes=notes)
     items = value["any_of"] if isinstance(value["any_of"], list) else [value["any_of"]]
     if not items:
@@ -106,8 +103,12 @@ def _any_of(value: Mapping[str, Any], *, place: Place, sources: Sources, notes: 
         return None
     inside = place / "any_of"
     read = [read_alternative(item, place=inside / i, sources=sources, notes=notes) for i, item in enumerate(items)]
-    good = [one for one in read if one]
-    return good if len(good) == len(read) else None
+    return None if notes.n_faults > before else [one for one in read if one]
+
+
+def _tell_twice(value: Mapping[str, Any], *, place: Place, notes: Notes) -> None:
+    for name in value.twice if isinstance(value, Doubled) else ():
+        notes.invalid(f"the field `{name}` comes twice", place=place)
 
 
 def read_alternative(value: Any, *, place: Place, sources: Sources, notes: Notes) -> Alternative | None:
@@ -117,10 +118,8 @@ def read_alternative(value: Any, *, place: Place, sources: Sources, notes: Notes
     if not isinstance(value, Mapping):
         notes.invalid(f"an expectation must be a text or an object, not {kind_of(value)}", place=place)
         return None
-    if isinstance(value, Doubled):
-        notes.invalid(f"the field `{value.twice}` comes twice", place=place)
-        return None
     before = notes.n_faults
+    _tell_twice(value, place=place, notes=notes)
     hint = ""
     for name in value:
         if name == "grade":
@@ -147,9 +146,15 @@ def read_alternative(value: Any, *, place: Place, sources: Sources, notes: Notes
     contents: tuple[str, ...] = ()
     if value.get("content_contains") is not None:
         contents = _contents(value["content_contains"], place=place / "content_contains", notes=notes)
+    if all(value.get(name) is None for name in _ALTERNATIVE_FIELDS if name != "source"):
+        notes.invalid(
+            "an alternative must name something to find: `path`, `document`, `content_contains`, `passage` or `text`"
+            + hint,
+            place=place,
+        )
     if notes.n_faults > before:
         return None
-    alternative = Alternative(
+    return Alternative(
         path=path,
         source=source,
         document=texts.get("document"),
@@ -157,14 +162,6 @@ def read_alternative(value: Any, *, place: Place, sources: Sources, notes: Notes
         passage=passage,
         text=texts.get("text"),
     )
-    if alternative == Alternative(source=source):
-        notes.invalid(
-            "an alternative must name something to find: `path`, `document`, `content_contains`, `passage` or `text`"
-            + hint,
-            place=place,
-        )
-        return None
-    return alternative
 
 
 def _by_path(value: str, *, place: Place, sources: Sources, notes: Notes) -> Alternative | None:

@@ -93,8 +93,10 @@ def _join(topics: Iterator[Topic], judgements: Iterator[Judgement], *, notes: No
             if row.query not in missing:
                 missing.add(row.query)
                 notes.invalid(f"there is no question with the id `{row.query[:80]}`", place=row.place)
-            continue
-        judged.add(row.query)
+            # The set is refused; the rest of the row is checked all the same.
+            known = Topic(id=None, text="-", place=row.place)
+        else:
+            judged.add(row.query)
         group = groups.get(row.query, place=known.place, fields={"id": known.id, "question": known.text})
         group.add({"path": row.document, "grade": row.grade}, place=row.place)
     yield from groups.cases()

@@ -105,10 +105,14 @@ def _read_retrieval_eval(content: Content, notes: Notes) -> Iterator[RawCase]:
     groups = Groups(opaque=True)
     for raw in JsonLines(content.text).items(notes):
         row = raw.value
-        if not isinstance(row, Mapping) or not isinstance(row.get("query_id"), str):
+        key = row.get("query_id") if isinstance(row, Mapping) else None
+        if not isinstance(key, str):
             notes.invalid("a judgement must be an object with `query_id`, `doc_uri` and `relevance`", place=raw.place)
-            continue
-        group = groups.get(row["query_id"], place=raw.place, fields={"id": row["query_id"], "question": None})
+            if not isinstance(row, Mapping):
+                continue
+            key = None
+        # Without an id it is a question of its own: the rest of its row is checked all the same.
+        group = groups.get(key or raw.place, place=raw.place, fields={"id": key, "question": None})
         if group.fields["question"] is None:
             group.fields["question"] = row.get("query")
         if row.get("stratum") is not None:

@@ -10,6 +10,8 @@ from backend.core.question_sets.json_file import JsonDocument
 from backend.core.question_sets.notes import Notes, Place
 from backend.core.question_sets.table import Table
 
+# In place of what was told as a fault already, so that the rest of its row is read.
+_REFUSED = "-"
 SNIPPET = 200  # characters of a passage that are kept beside its id, so that it is found after re-ingestion
 
 
@@ -44,7 +46,7 @@ def _read_cookbook_csv(content: Content, notes: Notes) -> Iterator[RawCase]:
             expected = json.loads(cell) if cell.lstrip().startswith("[") else cell.strip()
         except (ValueError, RecursionError):
             notes.invalid("the cell is not a JSON list", place=place / "correct_chunks")
-            continue
+            expected = _REFUSED
         yield RawCase(value={"question": row.get("query"), "expected": expected}, place=place, opaque=True)
 
 
@@ -114,7 +116,7 @@ def _read_kg_rag(content: Content, notes: Notes) -> Iterator[RawCase]:
                 f"the pattern `{pattern[:80]}` cannot be used: only stars at its ends are understood",
                 place=place / "Source Docs",
             )
-            continue
+            part = _REFUSED
         tags = [row[name].strip() for name in ("question type", "source chunk type") if name in row]
         yield RawCase(
             value={

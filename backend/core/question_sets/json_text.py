@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,22 +22,18 @@ class BadJson(Exception):  # noqa: N818  internal: becomes a fault with its line
 
 
 class Doubled(dict[str, Any]):
-    """An object in which a field comes twice; `twice` names it. Python would silently keep the last one."""
+    """An object in which fields come twice; `twice` names them. Python would silently keep the last ones."""
 
-    twice: str = ""
+    twice: tuple[str, ...] = ()
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     plain = dict(pairs)
     if len(plain) == len(pairs):
         return plain
-    seen: set[str] = set()
+    numbers = Counter(name for name, _ in pairs)
     doubled = Doubled(plain)
-    for name, _ in pairs:
-        if name in seen:
-            doubled.twice = name
-            break
-        seen.add(name)
+    doubled.twice = tuple(name for name, n in numbers.items() if n > 1)
     return doubled
 
 

@@ -18,7 +18,7 @@ from backend.queries import pulses
 from backend.queries.evaluations import EvaluationDetail
 from backend.queries.lookups import as_uuid, get
 from backend.services import evaluations, preflight, question_sets, submissions
-from touchstone import rules
+from touchstone import rules, tables
 from touchstone.rules import Rule, RuleError
 
 MODES = "semantic,keyword,hybrid,hybrid_rerank"
@@ -55,7 +55,7 @@ class Command(BaseCommand):
         parser.add_argument("--top-k", type=int, metavar="N", help="how many results are judged (10)")
         parser.add_argument("--level", choices=[level.value for level in Level], help="instead of the set's own")
         parser.add_argument("--reranker", default="", help="for the _rerank modes, such as http:NAME")
-        parser.add_argument("--no-cache", action="store_true", help="embed and rerank again what is cached")
+        parser.add_argument("--no-cache", action="store_true", help="ask, embed and rerank again what is known already")
         parser.add_argument("--label", default="", help="a note kept with the runs")
         parser.add_argument("--follow", metavar="ID", help="wait for this evaluation instead of starting one")
         parser.add_argument("--json", action="store_true", help="print JSON in the shape of the API")
@@ -135,6 +135,8 @@ class Command(BaseCommand):
     def _tell(self, told: EvaluationDetail, wanted: list[Rule], *, as_json: bool) -> None:
         runs = following.run_values(told)
         self._say(following.as_json(told, with_results=True) if as_json else following.shown(told))
+        if not as_json and (reused := tables.taken_over(runs)):
+            self._say(f"\n{reused}")
         try:
             rules.check_metrics(wanted, runs)
         except RuleError as error:
