@@ -76,13 +76,14 @@ def check(
     refused: list[TouchstoneError] = []
     for key in keys:
         try:
-            run = run_queries.get_run(workspace, key)
+            runs.append(run_queries.get_run(workspace, key))
         except NotFoundError as error:
             refused.append(error)
-            continue
-        runs.append(run)
-        if not run_queries.is_final(run):
-            refused.append(_invalid(f"The run {run.id} has not ended: wait for its figures.", "candidates"))
+    refused += [
+        _invalid(f"The run {run.id} has not ended: wait for its figures.", "candidates")
+        for run in runs
+        if not run_queries.is_final(run)
+    ]
     if refused:
         raise together(refused)
     primary = MetricKey.parse(primary_metric or runs[0].primary_metric)

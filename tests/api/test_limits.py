@@ -12,7 +12,7 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from backend.core.states import EvaluationState, Lane, SliceKind
-from backend.models import Evaluation, ProviderState, Result, Scope, Slice
+from backend.models import Evaluation, ProgressEntry, ProviderState, Scope, Slice
 from backend.search import providers
 from backend.services import spending
 from backend.services.results import ResultRow
@@ -162,10 +162,11 @@ def test_a_provider_that_asked_for_a_pause_is_held_and_there_is_no_eta_meanwhile
     world: World, evaluation: Evaluation, write: Write
 ) -> None:
     waiting_rerank(evaluation)
+    Evaluation.objects.update(started_at=timezone.now() - timedelta(seconds=31))
     for run in evaluation.runs.all():
         for ordinal in range(3):
             write(run, ordinal, ["policies/leave.md"])
-    Result.objects.update(created_at=timezone.now() - timedelta(seconds=30))
+    ProgressEntry.objects.update(created_at=timezone.now() - timedelta(seconds=30))
     told: Any = world.client.get(f"{EVALUATIONS}/{evaluation.id}").json()
     # Three in 30 s, one left in each of two runs that go on side by side.
     assert told["eta_seconds"] == pytest.approx(10, abs=3)
