@@ -41,7 +41,10 @@ def reason(entry: Entry, *, legs: Collection[str]) -> str:
             "it names a term exactly, and says little else like the question."
         )
     elif meaning is not None and "keyword" in legs:
-        said = f"Close in meaning (rank {meaning.rank}) while its words do not match: the same thing in other words."
+        said = (
+            f"Close in meaning (rank {meaning.rank}) while its words do not match: the same thing in other words, or "
+            "only the nearest there is."
+        )
     elif words is not None:
         said = f"Shares words with the question (rank {words.rank})."
     elif meaning is not None:

@@ -150,12 +150,13 @@ def slice_size(n_questions: int) -> int:
 def _fail(lease: Lease, code: ErrorCode, reason: str) -> None:
     with slices.commit(lease):
         slices.end(lease, SliceState.GIVEN_UP, code=code, reason=reason)
-        Evaluation.objects.filter(id=lease.evaluation, state=EvaluationState.QUEUED).update(
+        failed = Evaluation.objects.filter(id=lease.evaluation, state=EvaluationState.QUEUED).update(
             state=EvaluationState.FAILED,
             revision=F("revision") + 1,
             code=code,
             reason=reason,
             finished_at=Now(),
         )
-        Run.objects.filter(evaluation_id=lease.evaluation).update(state=RunState.FAILED)
-        closings.announce(lease.evaluation)
+        if failed:  # and was not cancelled meanwhile, which ends otherwise
+            Run.objects.filter(evaluation_id=lease.evaluation).update(state=RunState.FAILED)
+            closings.announce(lease.evaluation)
