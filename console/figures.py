@@ -54,7 +54,7 @@ def matrix(run: RunRow) -> Matrix:
 
 def measured_in(run: RunRow) -> str:
     """Whose a run's latencies are, where not its own: those of results that were taken over come along with them."""
-    n = run.cost.get(reused.REUSED) or 0
+    n = reused.n_reused(run)
     return "" if not n else "the earlier run's" if n >= run.n_questions else "partly the earlier run's"
 
 

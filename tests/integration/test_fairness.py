@@ -206,25 +206,19 @@ def test_a_small_evaluation_passes_more_large_ones_than_there_are_places(ours: W
     assert handed_out() == {small.id: 3}
 
 
-def test_a_stream_of_small_evaluations_does_not_stop_a_large_one(ours: Workspace, settings: Settings) -> None:
+@pytest.mark.parametrize("lanes", [(Lane.SEARCH,), (Lane.SEARCH, Lane.PROVIDER)], ids=["alone", "in turn"])
+def test_a_stream_of_small_evaluations_does_not_stop_a_large_one(
+    ours: Workspace, settings: Settings, lanes: tuple[Lane, ...]
+) -> None:
+    """Nor where the hand-outs of another lane come in between."""
     settings.SEARCH_SLOTS = 2
     giant = evaluation(ours, n_slices=40, n_items=50)
     for _ in range(16):
         evaluation(ours, n_slices=3, n_items=5)
-        pump.run_lane(Lane.SEARCH)
+        for lane in lanes:
+            pump.run_lane(lane)
         Slice.objects.filter(state=SliceState.QUEUED).update(state=SliceState.DONE)
     assert giant.slices.filter(state=SliceState.DONE).count() == 2, "each eighth time it has its turn"
-
-
-def test_the_turn_of_the_large_comes_in_each_lane(ours: Workspace, settings: Settings) -> None:
-    settings.SEARCH_SLOTS = 2
-    giant = evaluation(ours, n_slices=40, n_items=50)
-    for _ in range(16):
-        evaluation(ours, n_slices=3, n_items=5)
-        pump.run_lane(Lane.SEARCH)
-        pump.run_lane(Lane.PROVIDER)
-        Slice.objects.filter(state=SliceState.QUEUED).update(state=SliceState.DONE)
-    assert giant.slices.filter(state=SliceState.DONE).count() == 2
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["one workspace", "two"])

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -319,6 +320,27 @@ def test_what_was_taken_over_before_a_death_is_dropped_when_documents_change(
     run, true = second.runs.get(), truth.runs.get()
     assert (run.metrics, run.generations, run.corpus_changed) == (true.metrics, true.generations, False)
     assert "reused_from" not in run.origin
+
+
+def test_a_second_attempt_names_a_source_that_there_was_not_before(
+    monkeypatch: pytest.MonkeyPatch, base: Base, asked: str
+) -> None:
+    evaluated(base, asked, modes=["keyword"])
+    given: dict[str, Any] = {"question_set": asked, "scope": {"knowledge_base": str(base.knowledge_base.id)}}
+    request = Request(**given, modes=["keyword", "keyword_rerank"], reranker="http:near")
+    second = evaluations.start(base.workspace, request, now=timezone.now())
+    with monkeypatch.context() as broken:
+        broken.setattr(prepare, "insert_roots", lambda *_, **__: 1 / 0)
+        drain()
+    Slice.objects.filter(evaluation=second).update(not_before=timezone.now() + timedelta(hours=1))
+    other = evaluations.start(
+        base.workspace, Request(**given, modes=["keyword_rerank"], reranker="http:near"), now=timezone.now()
+    )
+    drain()
+    Slice.objects.filter(state="pending").update(not_before=None)
+    drain()
+    assert n_reused(second) == [N, N]
+    assert second.runs.get(ordinal=1).origin["reused_from"] == str(other.runs.get().id)
 
 
 def test_a_retry_after_a_cancelled_take_over_asks_no_other_documents(

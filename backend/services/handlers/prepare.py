@@ -86,20 +86,17 @@ def _note_what_is_searched(
     for run_ in Run.objects.filter(evaluation_id=plan.evaluation_id).only("corpus_fingerprint", "origin"):
         generations, fingerprint = read[run_.id]
         changes: dict[str, Any] = {}
+        origin = run_.origin
         if not run_.corpus_fingerprint:
-            earlier = earlier_of.get(run_.id)
-            changes = {
-                "corpus_fingerprint": fingerprint,
-                "generations": corpora.generations_as_json(generations),
-                "origin": {
-                    "asked_with": asked[run_.id],
-                    **({} if earlier is None else {"reused_from": str(earlier)}),
-                },
-            }
-        elif run_.origin.get("asked_with", "") != asked[run_.id]:
-            changes = {"origin": {**run_.origin, "asked_with": ""}}
-        if changes:
-            Run.objects.filter(id=run_.id).update(**changes)
+            changes = {"corpus_fingerprint": fingerprint, "generations": corpora.generations_as_json(generations)}
+            origin = {"asked_with": asked[run_.id]}
+        elif origin.get("asked_with", "") != asked[run_.id]:
+            origin = {**origin, "asked_with": ""}
+        if run_.id in earlier_of:
+            # Also on a second attempt, for which an earlier run may have ended only now.
+            origin = {"reused_from": str(earlier_of[run_.id]), **origin}
+        if changes or origin != run_.origin:
+            Run.objects.filter(id=run_.id).update(**changes, origin=origin)
 
 
 def insert_roots(plan: Plan, ordinals: list[int], *, epoch: int, pool: str = "") -> None:
